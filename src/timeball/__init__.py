@@ -1,0 +1,1 @@
+"""A job scheduler that runs jobs once, on time, and can prove it."""

@@ -1,0 +1,1 @@
+"""What a kind is: a Python function, a command."""

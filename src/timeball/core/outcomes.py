@@ -1,0 +1,123 @@
+"""How an attempt ended, and what follows from it.
+
+`decide` is the only place that turns what user code did into what happens to
+the job. It is total: every outcome of every turn has one settlement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, assert_never
+
+from timeball.core.records import Settlement, Turn
+from timeball.core.retry import Retry
+from timeball.core.states import Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The action returned; `result` is the text of a JSON value, None for none."""
+
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """The action raised, timed out, or could not be called at all."""
+
+    error_type: str
+    error: str
+    again: bool
+    """Whether this error is worth another attempt, budget aside."""
+
+    reason: str | None = None
+    retry_after_s: float | None = None
+    """The error's own word on how long to wait; wins over the jitter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The action asked to be run again after `delay_s` seconds; costs no retry."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The action ended its own job, or a cancelled attempt has stopped."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unbegun:
+    """The turn was given back before its attempt began, or was interrupted by a stop."""
+
+    reason: str = "stopped"
+    delay_s: float = 0.0
+
+
+Outcome = Returned | Raised | Snoozed | Stopped | Unbegun
+
+
+class Run(NamedTuple):
+    """When an attempt began and how long it ran."""
+
+    began_at: float | None
+    """Epoch seconds on the store's clock; None where it did not begin."""
+
+    ran_s: float
+
+
+def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) -> Settlement:
+    """Return what happens to a job now that a turn of it has ended.
+
+    Args:
+        turn: The turn as it was granted.
+        outcome: What the attempt did.
+        run: When it began and how long it ran.
+        retry: The law of the waits; the budget is the turn's own `max_retries`.
+        draw: A number in ``[0, 1)`` for the jitter.
+    """
+    began_at, ran_s = run
+    match outcome:
+        case Returned(result=result):
+            # Positional on purpose: this line runs once per job.
+            return Settlement(
+                *turn[:4], Ending.SUCCEEDED, None, 0.0, began_at, ran_s, result, None, None
+            )
+        case Snoozed(delay_s=delay_s):
+            ending, reason = Ending.SNOOZED, None
+        case Stopped(reason=reason):
+            ending, delay_s = Ending.CANCELLED, 0.0
+        case Unbegun(reason=reason, delay_s=delay_s):
+            ending = Ending.RELEASED
+        case Raised():
+            return _after_error(turn, outcome, run, retry, draw)
+        case _:
+            assert_never(outcome)
+    return Settlement(
+        *turn[:4], ending, reason=reason, delay_s=delay_s, began_at=began_at, ran_s=ran_s
+    )
+
+
+def _after_error(turn: Turn, raised: Raised, run: Run, retry: Retry, draw: float) -> Settlement:
+    failures = turn.failures + 1
+    if raised.again and failures <= turn.max_retries:
+        ending, reason = Ending.RETRIED, raised.reason
+        delay_s = retry.delay_s(failures, draw, previous_s=turn.delay_s)
+        if raised.retry_after_s is not None:
+            delay_s = raised.retry_after_s
+    else:
+        ending, delay_s = Ending.FAILED, 0.0
+        reason = raised.reason or ("exhausted" if raised.again else "permanent")
+    return Settlement(
+        *turn[:4],
+        ending,
+        reason=reason,
+        delay_s=delay_s,
+        began_at=run.began_at,
+        ran_s=run.ran_s,
+        error_type=raised.error_type,
+        error=raised.error,
+    )

@@ -1,0 +1,237 @@
+"""The records that pass between the layers. All are immutable; none does I/O.
+
+Those of the hot path (`Turn`, `Settlement`) are named tuples, because a frozen
+dataclass of this size costs ten times as long to make; the others are frozen
+dataclasses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from timeball.core.states import Ending, State
+
+PRIORITY_DEFAULT = 5
+"""The middle one of the classes 0 … 9; 9 starts first."""
+
+MAX_CRASHES_DEFAULT = 3
+
+
+class Delivery(StrEnum):
+    """What happens to a job whose worker died in the middle of an attempt."""
+
+    AT_LEAST_ONCE = "at_least_once"  # another attempt follows
+    AT_MOST_ONCE = "at_most_once"  # failed with reason "lost": never a second attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """What a caller asks for, checked and encoded, before any store has seen it."""
+
+    uuid: UUID
+    """Made by the caller: submitting the same one twice gives one job."""
+
+    kind: str
+    """Name of what is to be run, such as ``"mail.welcome"``."""
+
+    args: str = "{}"
+    """Keyword arguments as the text of a JSON object."""
+
+    queue: str = "default"
+    priority: int = PRIORITY_DEFAULT
+    run_at: datetime | None = None
+    """Earliest start, aware; None means at once."""
+
+    max_retries: int = 3
+    max_crashes: int = MAX_CRASHES_DEFAULT
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    timeout_s: float | None = None
+
+
+class Turn(NamedTuple):
+    """One granted turn of one job: the right to carry out one attempt and to say how it ended."""
+
+    lane: int
+    seq: int
+    """With `lane` the key of the lease that grants this turn."""
+
+    job_id: int
+    turn: int
+    """The fencing token: 1, 2, 3 … per job."""
+
+    uuid: UUID
+    kind: str
+    args: str
+    attempts: int
+    """Turns of this job that began before this one."""
+
+    failures: int
+    crashes: int
+    delay_s: float
+    """The wait that came before this turn, for decorrelated jitter; 0 at first."""
+
+    max_retries: int
+    timeout_s: float | None
+    granted_at: float
+    """Epoch seconds on the store's clock: the instant of the lease."""
+
+
+class Settlement(NamedTuple):
+    """How one turn ended, decided by `outcomes.decide` and written by a store."""
+
+    lane: int
+    seq: int
+    job_id: int
+    turn: int
+    ending: Ending
+    reason: str | None = None
+    """Short word for machines: "exhausted", "permanent", "timeout", "undecodable" …"""
+
+    delay_s: float = 0.0
+    """Seconds from the settlement until the next turn may start."""
+
+    began_at: float | None = None
+    """Epoch seconds, the store's clock; None where the turn never began."""
+
+    ran_s: float = 0.0
+    result: str | None = None
+    """Text of a JSON value."""
+
+    error_type: str | None = None
+    error: str | None = None
+
+
+class Verdict(StrEnum):
+    """What became of one settlement."""
+
+    ACCEPTED = "accepted"
+    ALREADY = "already"  # the same worker had written the same ending: an answer was lost
+    STALE = "stale"  # the turn was never this worker's, or has ended otherwise
+
+
+class CancelAnswer(StrEnum):
+    """What a cancel achieved."""
+
+    CANCELLED = "cancelled"  # it will never start
+    REQUESTED = "requested"  # it runs; one terminal state follows, no new attempt
+    FINISHED = "finished"  # it had ended before
+    NOT_FOUND = "not_found"
+
+
+class Promoted(NamedTuple):
+    """What `promote` did."""
+
+    count: int
+    next_due_s: float | None
+    """Seconds until the next scheduled job falls due; None if none is scheduled."""
+
+
+class Pulse(NamedTuple):
+    """One worker's sign of life, as read by a sweeper."""
+
+    worker: int
+    beat: int
+    lease_s: float
+
+
+class Expired(NamedTuple):
+    """What became of the open turns of a worker that was given up."""
+
+    released: int
+    lost: int
+    failed: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job as a reader sees it, all from one snapshot."""
+
+    id: int
+    uuid: UUID
+    kind: str
+    queue: str
+    priority: int
+    state: State
+    turn: int
+    """The turn that the state speaks of."""
+
+    attempts: int
+    failures: int
+    crashes: int
+    max_retries: int
+    created_at: datetime
+    run_at: datetime | None
+    """When it falls due; None unless scheduled."""
+
+    began_at: datetime | None
+    ended_at: datetime | None
+    worker: int | None
+    reason: str | None
+    error_type: str | None
+    error: str | None
+    args: Any = field(default_factory=dict)
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSpec:
+    """A recurring job as somebody declares it."""
+
+    name: str
+    """Unique; declaring it again changes it."""
+
+    kind: str
+    expression: str
+    tz: str
+    gap: str
+    overlap: str
+    args: str = "{}"
+    queue: str = "default"
+    priority: int = PRIORITY_DEFAULT
+    max_retries: int = 3
+    timeout_s: float | None = None
+    catchup: str = "last"
+    source: str = ""
+    """Which file declared it; a later version of that file may take it back."""
+
+
+class Schedule(NamedTuple):
+    """A schedule as a store holds it."""
+
+    id: int
+    spec: ScheduleSpec
+    revision: int
+    """Raised by every change; a decision made for an older one is refused."""
+
+    cursor: datetime
+    """Every occurrence up to here, inclusive, has been decided."""
+
+    next_at: datetime | None
+    """The first occurrence after the cursor; None if there is none."""
+
+    state: str
+    """"active", "paused" or "error"."""
+
+    error: str | None
+
+
+class Decision(StrEnum):
+    """What was done about one occurrence. Exactly one is recorded for each."""
+
+    FIRED = "fired"
+    SKIPPED = "skipped"
+
+
+class OccurrenceDecision(NamedTuple):
+    """One occurrence and what is to be done about it."""
+
+    nominal_at: datetime
+    decision: Decision
+    reason: str | None
+    args: str
+    """The job's arguments."""

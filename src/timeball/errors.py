@@ -1,0 +1,76 @@
+"""Every exception that Timeball raises on purpose.
+
+The tree::
+
+    TimeballError
+    ├── UsageError            the caller passed something that can never work
+    │   ├── InvalidSchedule   a cron expression, time zone or crontab line that is wrong
+    │   ├── InvalidPayload    arguments or a result that cannot be stored as JSON
+    │   └── UnknownKind       no job of that name is registered here
+    ├── JobError              about one job; carries its id
+    │   ├── JobNotFound       no job has that id
+    │   └── IllegalTransition the transition table has no such edge
+    ├── StoreUnavailable      the store cannot be reached; always worth another try
+    ├── WorkerExpired         this worker was given up for dead: register again
+    ├── SchemaMismatch        the database's schema is older or newer than this program
+    └── EmbeddedUnavailable   no PostgreSQL binaries, or they would not start
+
+What user code raises is data (an `Outcome`), never an instance of these.
+"""
+
+from __future__ import annotations
+
+
+class TimeballError(Exception):
+    """Base of all errors raised on purpose; catch this to catch them all."""
+
+
+class UsageError(TimeballError, ValueError):
+    """The caller passed something that can never work; the text says what to write instead."""
+
+
+class InvalidSchedule(UsageError):
+    """A cron expression, time zone or crontab line that is wrong."""
+
+
+class InvalidPayload(UsageError):
+    """Arguments or a result that cannot be stored as JSON."""
+
+
+class UnknownKind(UsageError):
+    """No job of that name is registered in this process."""
+
+
+class JobError(TimeballError):
+    """Something about one job."""
+
+    def __init__(self, job: object, reason: str) -> None:
+        super().__init__(f"job {job}: {reason}")
+        self.job = job
+
+
+class JobNotFound(JobError):
+    """No job has that id."""
+
+    def __init__(self, job: object) -> None:
+        super().__init__(job, "not found")
+
+
+class IllegalTransition(JobError):
+    """The transition table has no edge for this event in this state."""
+
+
+class StoreUnavailable(TimeballError):
+    """The store cannot be reached. Nothing is known about the last call; try it again."""
+
+
+class WorkerExpired(TimeballError):
+    """This worker was observed silent for a whole lease and given up for dead."""
+
+
+class SchemaMismatch(TimeballError):
+    """The database's schema does not fit this program; the text says which command mends it."""
+
+
+class EmbeddedUnavailable(TimeballError):
+    """No PostgreSQL binaries were found, or the server would not start."""

@@ -1,0 +1,1 @@
+"""Schedules as people already have them, read and never executed."""

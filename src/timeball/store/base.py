@@ -1,0 +1,201 @@
+"""The one seam between the rules and durable work: what a store must do.
+
+A store owns all shared state. Every verb is atomic: it happens wholly or not at
+all, and what it promises holds whatever other callers do meanwhile. Nobody holds
+anything across two verbs, so nobody can deadlock.
+
+Every verb may raise `StoreUnavailable`. Then nothing is known about the call, and
+sending it again is always safe: submit goes by uuid, claim by request, settle and
+cancel by the turn, fire by the occurrence.
+
+`tests/store/` runs one suite against every store; `memory.py` is the executable
+specification, `postgres/` the one that lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from timeball.core.records import (
+    CancelAnswer,
+    Expired,
+    Job,
+    JobSpec,
+    OccurrenceDecision,
+    Promoted,
+    Pulse,
+    Schedule,
+    ScheduleSpec,
+    Settlement,
+    Turn,
+    Verdict,
+)
+from timeball.core.states import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs a list shows; newest first."""
+
+    state: State | None = None
+    queue: str | None = None
+    kind: str | None = None
+    before_id: int | None = None
+    """Only jobs older than this one: the last id of the page before."""
+
+    limit: int = 50
+
+
+class Store(Protocol):
+    """Where jobs live. All verbs block; all may be called from any thread."""
+
+    # Submitting
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Add jobs and return their ids in the order of `specs`.
+
+        A spec whose uuid is known already adds nothing and gives that job's id.
+        """
+        ...
+
+    def cancel(self, uuid: UUID) -> CancelAnswer:
+        """Keep a job from starting, or ask its running attempt to stop."""
+        ...
+
+    # Working
+
+    def register(
+        self, name: str, *, kinds: Collection[str], queues: Sequence[str], lease_s: float
+    ) -> int:
+        """Add a worker and return its id. Jobs that waited for one of `kinds` come back."""
+        ...
+
+    def claim(
+        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+    ) -> list[Turn]:
+        """Grant up to `limit` pending turns of the worker's queues, best first.
+
+        Asking again with the same `request` returns the same turns.
+
+        Args:
+            worker: Who asks; must be registered and not given up.
+            limit: At most so many; 1 to 1,000.
+            request: Made by the caller for this claim.
+            floors: Per lane, the oldest lease of this worker that still has open turns.
+                What lies below is never looked at again when the worker dies.
+
+        Raises:
+            WorkerExpired: The worker was given up for dead: register anew.
+        """
+        ...
+
+    def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """Record how turns ended; return what became of each, in order.
+
+        A settlement is accepted iff its turn was granted to this worker by the lease it
+        names and has not ended. Others change nothing; stale ones are recorded.
+        """
+        ...
+
+    def promote(self, limit: int) -> Promoted:
+        """Move up to `limit` scheduled jobs that have fallen due to the back of their lanes."""
+        ...
+
+    # Staying alive
+
+    def beat(self, workers: Collection[int]) -> set[int]:
+        """Give a sign of life for each of `workers`; return those not given up."""
+        ...
+
+    def pulses(self) -> list[Pulse]:
+        """Return the latest beat of every worker that has not been given up or retired."""
+        ...
+
+    def expire(
+        self, worker: int, *, beat: int | None, begun: Collection[tuple[int, int]] | None
+    ) -> Expired | None:
+        """Give a dead worker up: its open turns end, and their jobs may run elsewhere.
+
+        Turns that began end `lost` and cost their job a crash; the others end `released`.
+
+        Args:
+            worker: The dead one.
+            beat: The beat it was seen dead with; nothing happens if it has beaten since.
+                None: its death is certain (its parent has waited for the process).
+            begun: The (job, turn) pairs whose attempts had begun; None: unknown, so all.
+
+        Returns:
+            None where nothing happened.
+        """
+        ...
+
+    def retire(self, worker: int) -> None:
+        """Take a worker that has settled everything off the list."""
+        ...
+
+    # Schedules
+
+    def now(self) -> datetime:
+        """Return the store's clock, aware."""
+        ...
+
+    def declare(self, spec: ScheduleSpec, *, cursor: datetime, next_at: datetime | None) -> int:
+        """Add a schedule or change the one of that name; return its id.
+
+        `cursor` and `next_at` count where it is new or its expression, zone or policy
+        has changed; otherwise its own cursor stays.
+        """
+        ...
+
+    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
+        """Retire the schedules that `source` once declared, but for `keep`; return their names."""
+        ...
+
+    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
+        """Return the clock, and schedules whose next occurrence is not after it."""
+        ...
+
+    def fire(
+        self,
+        schedule: Schedule,
+        decisions: Sequence[OccurrenceDecision],
+        *,
+        cursor: datetime,
+        next_at: datetime | None,
+    ) -> list[int] | None:
+        """Record decisions, add the jobs of those fired and move the cursor, all or nothing.
+
+        Returns:
+            The ids of the jobs; None where the schedule has changed since it was read.
+        """
+        ...
+
+    def suspend(self, schedule: Schedule, error: str) -> None:
+        """Put a schedule whose occurrences cannot be computed into state "error"."""
+        ...
+
+    def schedules(self) -> list[Schedule]:
+        """Return every schedule that is not retired, by name."""
+        ...
+
+    # Reading; each answer is one snapshot
+
+    def get(self, uuid: UUID) -> Job:
+        """Return one job.
+
+        Raises:
+            JobNotFound: No job has that id.
+        """
+        ...
+
+    def jobs(self, only: JobFilter) -> list[Job]:
+        """Return a page of jobs, newest first."""
+        ...
+
+    def counts(self, queue: str | None = None) -> dict[State, int]:
+        """Return how many jobs are in each state; absent states have none."""
+        ...

@@ -1,0 +1,1 @@
+"""Jobs in PostgreSQL, in an append-only ledger."""

@@ -1,0 +1,1 @@
+"""What a worker is made of: the loop, its supervisor, and the periodic duties."""
