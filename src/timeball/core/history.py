@@ -1,0 +1,153 @@
+"""The event record of a store, as the audit reads it: one history per job.
+
+Named tuples, because an audit reads millions of them. Instants are epoch seconds
+on the store's clock, read where they count: a grant's under the lane's lock, an
+ending's and a cancel request's once the row is locked. An instant read earlier,
+when the transaction began, can make a clean record look out of order.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from timeball.core.records import Decision, Delivery
+from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
+
+
+class EntryRecord(NamedTuple):
+    """From `at` on, this turn might start."""
+
+    turn: int
+    at: float
+
+
+class GrantRecord(NamedTuple):
+    """A lease gave this turn to a worker."""
+
+    turn: int
+    worker: int
+    lane: int
+    seq: int
+    at: float
+
+
+class EndingRecord(NamedTuple):
+    """How a turn ended. Exactly one per ended turn, whoever wrote it."""
+
+    turn: int
+    ending: Ending
+    reason: str | None
+    worker: int | None
+    """Whose turn it was, also where somebody else saw it dead; None if it was never granted."""
+
+    began_at: float | None
+    """None where the attempt never began."""
+
+    ran_s: float
+    at: float
+    delay_s: float = 0.0
+    """Seconds from `at` until the next turn might start; 0 where none is known."""
+
+
+class HeldRecord(NamedTuple):
+    """This turn may not start yet: the job is scheduled, waiting, or pending for a reason."""
+
+    turn: int
+    state: State
+    run_at: float | None
+    reason: str | None
+
+
+class StaleRecord(NamedTuple):
+    """A settlement that was refused, and changed nothing."""
+
+    turn: int
+    worker: int
+    at: float
+
+
+class JobHistory(NamedTuple):
+    """Everything that ever happened to one job, from one snapshot."""
+
+    id: int
+    uuid: UUID
+    kind: str
+    max_retries: int
+    max_crashes: int
+    delivery: Delivery
+    created_at: float
+    run_at: float | None
+    """Earliest start as it was submitted; None: at once."""
+
+    entries: tuple[EntryRecord, ...] = ()
+    """By turn, like `grants` and `endings`; of equal turns all rows, none left out."""
+
+    grants: tuple[GrantRecord, ...] = ()
+    endings: tuple[EndingRecord, ...] = ()
+    held: HeldRecord | None = None
+    cancel_requested_at: float | None = None
+    """When a running attempt was asked to stop."""
+
+    stale: tuple[StaleRecord, ...] = ()
+
+
+class ScheduleRecord(NamedTuple):
+    """One schedule. Instants of schedules are aware datetimes, exact to the second."""
+
+    id: int
+    name: str
+    activated_at: datetime
+    """When its present expression, zone and policy came into force: its first cursor."""
+
+    cursor: datetime
+    """Every occurrence after `activated_at` up to here, inclusive, has been decided."""
+
+
+class OccurrenceRecord(NamedTuple):
+    """What was done about one occurrence of a schedule."""
+
+    schedule_id: int
+    nominal_at: datetime
+    decision: Decision
+    reason: str | None
+    job_id: int | None
+    decided_at: datetime
+
+    @property
+    def lateness_s(self) -> float:
+        """Return the seconds from the occurrence to its decision."""
+        return (self.decided_at - self.nominal_at).total_seconds()
+
+
+def states_of(history: JobHistory) -> tuple[State, ...]:
+    """Return every state that the record puts the job in: one, unless it is corrupt.
+
+    The highest turn decides, as in the view ``timeball.jobs``: held, ended for good,
+    granted (running) or entered (pending). A held row counts whatever its turn.
+    """
+    entries, grants, endings, held = history[8:12]
+    found = () if held is None else (held.state,)
+    turn = max((rows[-1].turn for rows in (entries, grants, endings) if rows), default=0)
+    if held is not None and held.turn > turn:
+        return found
+    if endings and endings[-1].turn == turn:
+        finals = [FINAL_STATE[row.ending] for row in endings if row.ending in FINAL_STATE]
+        return (*found, finals[-1]) if finals else found
+    if grants and grants[-1].turn == turn:
+        return (*found, State.RUNNING)
+    return (*found, State.PENDING) if turn else found
+
+
+def state_of(history: JobHistory) -> State:
+    """Return the one state of a job whose record is sound; `audit` tells whether it is."""
+    states = states_of(history)
+    assert len(states) == 1, f"job {history.id} is in {len(states)} states: run the audit"
+    return states[0]
+
+
+def is_over(history: JobHistory) -> bool:
+    """Return whether the job is in a terminal state and in no other."""
+    states = states_of(history)
+    return len(states) == 1 and states[0] in TERMINAL
