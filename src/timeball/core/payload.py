@@ -117,6 +117,18 @@ def _explain(value: Any, path: str, depth: int) -> None:
     """Raise `InvalidPayload` for the first value in it that cannot be stored."""
     if depth > DEPTH_MAX:
         raise InvalidPayload(f"nested deeper than {DEPTH_MAX} levels at {path[:80]}: flatten it")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _explain_leaf(key, f"{path} (a key)")
+            _explain(item, f"{path}.{key}", depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for n, item in enumerate(value):
+            _explain(item, f"{path}[{n}]", depth + 1)
+    else:
+        _explain_leaf(value, path)
+
+
+def _explain_leaf(value: Any, path: str) -> None:
     match value:
         case str():
             _explain_text(value, path)
@@ -126,13 +138,6 @@ def _explain(value: Any, path: str, depth: int) -> None:
             raise InvalidPayload(f"{path} is binary: pass base64 text, or its address")
         case int() if not -(2**63) <= value < 2**64:
             raise InvalidPayload(f"{path} has more than 64 bits: pass it as a text")
-        case dict():
-            for key, item in value.items():
-                _explain(key, f"{path} (a key)", depth)
-                _explain(item, f"{path}.{key}", depth + 1)
-        case list() | tuple() | set() | frozenset():
-            for n, item in enumerate(value):
-                _explain(item, f"{path}[{n}]", depth + 1)
         case _:
             pass
 

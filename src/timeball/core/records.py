@@ -125,7 +125,7 @@ class CancelAnswer(StrEnum):
 class Promoted(NamedTuple):
     """What `promote` did."""
 
-    count: int
+    moved: int
     next_due_s: float | None
     """Seconds until the next scheduled job falls due; None if none is scheduled."""
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 from timeball.errors import UsageError
 
 Jitter = Literal["full", "equal", "decorrelated", "none"]
+
+MAX_RETRIES_LIMIT: Final = 1_000_000
 
 
 class PermanentError(Exception):
@@ -51,7 +53,7 @@ class Retry:
     on: tuple[type[BaseException], ...] = (Exception,)
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_retries, bool) or not 0 <= self.max_retries <= 1_000_000:
+        if isinstance(self.max_retries, bool) or not (0 <= self.max_retries <= MAX_RETRIES_LIMIT):
             raise UsageError(f"max_retries is {self.max_retries!r}: write 0 to 1,000,000")
         numbers = {"base_s": self.base_s, "cap_s": self.cap_s, "min_s": self.min_s}
         for name, value in numbers.items():
