@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+FIELDS = 5
+ZONE_SETTING = "CRON_TZ"
 MAX_EXPRESSION_CHARS = 1_000
 MAX_LINE_BYTES = 131_071  # what Linux lets one argument or variable of a new process hold
 MAX_SHOWN_CHARS = 120
 
-BLANKS = re.compile(r"[ \t]+")
+_BLANKS = re.compile(r"[ \t]+")
 _UNESCAPED_PERCENT = re.compile(r"(?<!\\)%")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LIKE_A_JOB = re.compile(r"-?[0-9*@]")
@@ -24,7 +26,6 @@ _SETTING = re.compile(
     r"""(?P<quote>["']?)(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P=quote)[ \t]*=[ \t]*(?P<value>.*)""",
     re.DOTALL,
 )
-_QUOTED = re.compile(r"""(?P<quote>["'])(?P<value>.*?)(?P=quote)[ \t]*""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,12 @@ class Setting:
 
     name: str
     value: str
+
+    @property
+    def text(self) -> str:
+        """The line to show in a problem: without its value, which may be a password."""
+        shown = self.value if self.name == ZONE_SETTING else "…"
+        return harmless(f"{self.name}={shown}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +51,10 @@ class JobLine:
     quiet: bool  # cronie's leading "-": keep the command out of the system log
     text: str
 
-    @property
-    def first_word(self) -> str:
-        """The first word after the schedule: the user, if this is the system form."""
-        return BLANKS.split(self.rest, 1)[0]
+    def split_user(self) -> tuple[str, str]:
+        """Return the user and the command, if this is the system form; "" for what is missing."""
+        user, *command = _BLANKS.split(self.rest, 1)
+        return user, "".join(command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +117,14 @@ def _fault(body: str) -> str | None:
 
 
 def _setting(name: str, value: str, body: str) -> Setting | Malformed:
+    if name != ZONE_SETTING and _LIKE_A_ZONE_SETTING.fullmatch(name):
+        # Cron would pass it to the commands and leave the schedules in another zone.
+        return _malformed(body, f"write {ZONE_SETTING}, with an underscore and in capitals")
     if not value.startswith(('"', "'")):
         return Setting(name=name, value=value.rstrip(" \t"))
-    if match := _QUOTED.fullmatch(value):
-        inner = match["value"]
-        if match["quote"] not in inner:
-            return Setting(name=name, value=inner)
+    inner, closing, after = value[1:].partition(value[0])
+    if closing and not after.strip(" \t"):
+        return Setting(name=name, value=inner)
     return _malformed(
         body,
         f'the quotes do not enclose the whole value: write {harmless(name, 40)}="value" '
@@ -126,8 +135,8 @@ def _setting(name: str, value: str, body: str) -> Setting | Malformed:
 def _job(body: str) -> JobLine | Malformed:
     quiet = body.startswith("-")
     line = body[1:].lstrip(" \t") if quiet else body
-    fields = 1 if line.startswith("@") else 5
-    words = BLANKS.split(line, fields)
+    fields = 1 if line.startswith("@") else FIELDS
+    words = _BLANKS.split(line, fields)
     expression = " ".join(words[:fields])
     if "=" in expression:
         reason = "it is neither a setting nor a job: write NAME=value, or five fields and a command"
@@ -154,7 +163,7 @@ def _malformed(body: str, reason: str) -> Malformed:
     job_like = _LIKE_A_JOB.match(body) is not None
     head, equals, _ = body.partition("=")
     # What stands after "=" in a setting may be a password.
-    masked = bool(equals) and (not job_like or len(BLANKS.split(head, 5)) <= 5)  # noqa: PLR2004
+    masked = bool(equals) and (not job_like or len(_BLANKS.split(head, FIELDS)) <= FIELDS)
     return Malformed(
         text=harmless(f"{head}=…" if masked else body),
         reason=reason,
