@@ -27,7 +27,7 @@ CHECKS = (
     ("ruff check", ["-m", "ruff", "check"]),
     ("ruff format", ["-m", "ruff", "format", "--check"]),
     ("mypy", ["-m", "mypy"]),
-    ("import-linter", [os.path.join(BIN, "lint-imports"), "--no-cache"]),
+    ("import-linter", [os.path.join(BIN, "lint-imports"), "--no-cache", "--no-logo"]),
     ("tidy tests", ["-m", "pytest", "tests/architecture"]),
 )
 
