@@ -302,6 +302,7 @@ def test_a_default_that_is_no_zone_is_refused() -> None:
         "\u00a0CRON_TZ=Asia/Tokyo",
         "A=1\rCRON_TZ=Asia/Tokyo",
         "# office\rCRON_TZ=Asia/Tokyo",
+        "@daily x\rCRON_TZ=Asia/Tokyo",
         "CRON_TZ=../../etc/passwd",
     ],
 )
