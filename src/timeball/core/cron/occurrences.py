@@ -1,0 +1,272 @@
+"""The instants at which a schedule comes due: an expression, a zone and a policy.
+
+Inside, an instant is whole seconds since the epoch. A zone is a row of stretches of constant
+offset, so within one stretch due instants are due wall times minus its offset. Policies only
+matter at the seams, and touch nothing further from them than the seam is wide: the shortest
+stretch in the zone database is a week long, the widest seam a day.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from enum import StrEnum
+from itertools import islice, takewhile
+from typing import TypeVar
+
+from timeball.core.cron.fields import Cron
+from timeball.core.cron.walltime import WallTimes
+from timeball.core.cron.zone import Zone
+from timeball.errors import InvalidSchedule, UsageError
+
+# A wall time due in one stretch lies less than this from where another would put it
+_SEAM_S = 2 * 86_400
+_FOREVER = 2**62
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = timedelta(seconds=1)
+_HOURS = 24
+_E = TypeVar("_E", bound=StrEnum)
+
+
+class Gap(StrEnum):
+    """What becomes of a wall time that does not exist because the clock jumps over it."""
+
+    NEXT_VALID = "next_valid"
+    """The first instant after the gap; several coalesce."""
+    SHIFT = "shift"
+    """As if the clock had not jumped yet: 02:30 runs when it shows 03:30 (RFC 5545)."""
+    SKIP = "skip"
+    PREV_VALID = "prev_valid"
+    """The last minute before the gap (the last second where seconds are written)."""
+
+
+class Overlap(StrEnum):
+    """Which pass counts for a wall time that comes twice."""
+
+    FIRST = "first"
+    SECOND = "second"
+    BOTH = "both"
+
+
+class Dst(StrEnum):
+    """How a schedule that names no policy gets one."""
+
+    AUTO = "auto"
+    CRON = "cron"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What happens where a clock jumps."""
+
+    gap: Gap
+    overlap: Overlap
+
+
+def resolve(
+    cron: Cron,
+    dst: Dst | str = Dst.AUTO,
+    *,
+    gap: Gap | str | None = None,
+    overlap: Overlap | str | None = None,
+) -> Policy:
+    """Return the policy of a schedule; `gap` and `overlap` overrule what `dst` finds.
+
+    An interval-like schedule skips and runs in both passes, so that its cadence in real time
+    is unbroken; any other runs once a day for each time it names, whatever the clock does.
+    `auto` calls a schedule interval-like when it comes due in all 24 hours; `cron` when its
+    minute or hour begins with `*`, as Debian's cron does.
+    """
+    match _member(Dst, dst):
+        case Dst.AUTO:
+            interval = len(cron.hour.values) == _HOURS
+        case Dst.CRON:
+            interval = cron.minute.star or cron.hour.star
+    return Policy(
+        _member(Gap, gap or (Gap.SKIP if interval else Gap.NEXT_VALID)),
+        _member(Overlap, overlap or (Overlap.BOTH if interval else Overlap.FIRST)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One instant of a schedule, told in full."""
+
+    at: datetime
+    local: str
+    """The wall time there, as `2026-03-08T03:00:00-04:00`."""
+    fold: int
+    """1 in the second pass of a repeated stretch of wall time."""
+    shifted: bool
+    """Whether the wall shows another time than the expression names, because of a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """The strictly increasing instants at which a schedule comes due, 1900 to 2999.
+
+    They do not depend on where the asking starts: each is the identity of an occurrence.
+    """
+
+    cron: Cron
+    zone: Zone
+    gap: Gap = Gap.NEXT_VALID
+    overlap: Overlap = Overlap.FIRST
+    walls: WallTimes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", _member(Gap, self.gap))
+        object.__setattr__(self, "overlap", _member(Overlap, self.overlap))
+        object.__setattr__(self, "walls", WallTimes(self.cron))
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first instant after `after` (aware), in UTC; None when there is no more."""
+        found = self.first(_epoch(after) + 1)
+        return None if found is None else datetime.fromtimestamp(found, UTC)
+
+    def previous(self, before_or_at: datetime) -> datetime | None:
+        """Return the last instant not after `before_or_at` (aware), in UTC, or None."""
+        found = self.last(_epoch(before_or_at))
+        return None if found is None else datetime.fromtimestamp(found, UTC)
+
+    def following(self, after: datetime) -> Iterator[datetime]:
+        """Yield every instant after `after`, in order."""
+        found = self.first(_epoch(after) + 1)
+        while found is not None:
+            yield datetime.fromtimestamp(found, UTC)
+            found = self.first(found + 1)
+
+    def between(self, after: datetime, until: datetime, limit: int | None = None) -> list[datetime]:
+        """Return the instants after `after` up to and including `until`, at most `limit`."""
+        within = takewhile(lambda at: at <= until, self.following(after))
+        return list(islice(within, limit))
+
+    def describe(self, instant: datetime) -> Occurrence:
+        """Return what the wall clock shows at one of the instants, and whether a gap moved it."""
+        at = _epoch(instant)
+        offset = self.zone.offset(at)
+        local = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset)))
+        return Occurrence(
+            at=datetime.fromtimestamp(at, UTC),
+            local=local.isoformat(),
+            fold=self.zone.fold(at),
+            shifted=self.walls.first(at + offset) != at + offset,
+        )
+
+    def first(self, at: int) -> int | None:
+        """Return the first instant not before `at`, both in epoch seconds."""
+        starts, offsets, walls = self.zone.starts, self.zone.offsets, self.walls
+        i = bisect_right(starts, at) - 1
+        while i < len(starts):
+            offset = offsets[i]
+            lowest, end = self._kept(i)
+            wall = walls.first(max(at, lowest) + offset)
+            found = _FOREVER if wall is None else wall - offset
+            moved = self._first_moved(i, at)
+            if moved is not None and moved < found:
+                return moved
+            if found < end:
+                return found
+            if wall is None:
+                return None
+            # A seam close by may set the wall back to before the search began. Past that,
+            # nothing is due in the stretches that end before the wall shows what was found.
+            near = self.zone.index(max(at, lowest) + _SEAM_S) > i
+            i = i + 1 if near else max(i + 1, self.zone.index(found - _SEAM_S))
+        return None
+
+    def last(self, at: int) -> int | None:
+        """Return the last instant not after `at`, both in epoch seconds."""
+        offsets, walls = self.zone.offsets, self.walls
+        i = self.zone.index(at)
+        while i >= 0:
+            offset = offsets[i]
+            lowest, end = self._kept(i)
+            wall = walls.last(min(at, end - 1) + offset)
+            found = -_FOREVER if wall is None else wall - offset
+            moved = self._last_moved(i, at)
+            if moved is not None and moved > found:
+                return moved
+            if found >= lowest:
+                return found
+            if wall is None:
+                return None
+            near = self.zone.index(min(at, end) - _SEAM_S) < i
+            i = i - 1 if near else min(i - 1, self.zone.index(found + _SEAM_S))
+        return None
+
+    def _kept(self, i: int) -> tuple[int, int]:
+        """Return the part of a stretch whose wall times count, under the policy for overlaps."""
+        starts, offsets = self.zone.starts, self.zone.offsets
+        begin, end = starts[i], starts[i + 1] if i + 1 < len(starts) else _FOREVER
+        if self.overlap is Overlap.FIRST and i > 0:
+            begin += max(offsets[i - 1] - offsets[i], 0)
+        elif self.overlap is Overlap.SECOND and end < _FOREVER:
+            end -= max(offsets[i] - offsets[i + 1], 0)
+        return begin, end
+
+    def _first_moved(self, i: int, at: int) -> int | None:
+        """Return the first instant not before `at` that a gap moved into stretch `i`."""
+        gap = self._gap(i)
+        if gap is None or at >= gap[0] + _SEAM_S:
+            return None
+        start, before, after = gap
+        if self.gap is Gap.SHIFT:
+            wall = self.walls.first(max(at, start) + before)
+            return wall - before if wall is not None and wall < start + after else None
+        wall = self.walls.first(start + before)
+        point = self._point(start, before)
+        return point if at <= point and wall is not None and wall < start + after else None
+
+    def _last_moved(self, i: int, at: int) -> int | None:
+        """Return the last instant not after `at` that a gap moved into stretch `i`."""
+        gap = self._gap(i)
+        if gap is None:
+            return None
+        start, before, after = gap
+        if self.gap is Gap.SHIFT:
+            wall = self.walls.last(min(at + before, start + after - 1))
+            return wall - before if wall is not None and wall >= start + before else None
+        wall = self.walls.first(start + before)
+        point = self._point(start, before)
+        return point if point <= at and wall is not None and wall < start + after else None
+
+    def _gap(self, i: int) -> tuple[int, int, int] | None:
+        """Return the gap whose wall times stretch `i` takes in: instant, offsets around it."""
+        if self.gap is Gap.SKIP:
+            return None
+        if self.gap is Gap.PREV_VALID:
+            i += 1  # the gap at the end of the stretch, not at its beginning
+        starts, offsets = self.zone.starts, self.zone.offsets
+        if not 0 < i < len(starts) or offsets[i] < offsets[i - 1]:
+            return None
+        return starts[i], offsets[i - 1], offsets[i]
+
+    def _point(self, start: int, before: int) -> int:
+        """Return the one instant that all wall times of a gap are moved to."""
+        if self.gap is Gap.NEXT_VALID:
+            return start
+        unit = self.cron.unit_s
+        return (start + before - 1) // unit * unit - before
+
+
+def _epoch(instant: datetime) -> int:
+    """Return whole seconds since the epoch, rounded down."""
+    if instant.tzinfo is None:
+        raise UsageError(
+            f"{instant!r} has no time zone, so it is no instant; write datetime.now(UTC), or "
+            "add tzinfo="
+        )
+    return (instant - _EPOCH) // _SECOND
+
+
+def _member(kind: type[_E], value: str) -> _E:
+    try:
+        return kind(value)
+    except ValueError:
+        names = ", ".join(kind)
+        raise InvalidSchedule(
+            f"{kind.__name__.lower()} {value!r} is unknown; write one of {names}"
+        ) from None
