@@ -14,12 +14,13 @@ specification, `postgres/` the one that lasts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
-from uuid import UUID
+from datetime import UTC, datetime
+from typing import Final, Protocol
+from uuid import UUID, uuid5
 
+from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
     CancelAnswer,
     Expired,
@@ -35,6 +36,28 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import State
+
+CLAIM_MAX: Final = 1_000
+"""Turns in one claim."""
+
+NO_WORKER: Final = "no_worker"
+"""Why a worker gives back a turn whose kind it does not know: the job waits for one that does."""
+
+_OCCURRENCES: Final = UUID("d38cbe9b-fd66-4fc7-b1ef-6148007c3383")
+
+
+def occurrence_job(spec: ScheduleSpec, decision: OccurrenceDecision) -> JobSpec:
+    """Return the job of an occurrence that fires: for the same occurrence always the same uuid."""
+    nominal_at = decision.nominal_at.astimezone(UTC).isoformat()
+    return JobSpec(
+        uuid=uuid5(uuid5(_OCCURRENCES, spec.name), nominal_at),
+        kind=spec.kind,
+        args=decision.args,
+        queue=spec.queue,
+        priority=spec.priority,
+        max_retries=spec.max_retries,
+        timeout_s=spec.timeout_s,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +109,8 @@ class Store(Protocol):
             limit: At most so many; 1 to 1,000.
             request: Made by the caller for this claim.
             floors: Per lane, the oldest lease of this worker that still has open turns.
-                What lies below is never looked at again when the worker dies.
+                What lies below is never looked at again when the worker dies; for a lane
+                that is absent all of its leases are.
 
         Raises:
             WorkerExpired: The worker was given up for dead: register anew.
@@ -198,4 +222,12 @@ class Store(Protocol):
 
     def counts(self, queue: str | None = None) -> dict[State, int]:
         """Return how many jobs are in each state; absent states have none."""
+        ...
+
+    def histories(self) -> Iterator[JobHistory]:
+        """Return all that ever happened to each job, in the order of their ids."""
+        ...
+
+    def schedule_histories(self) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:
+        """Return every schedule there ever was, with all that was decided for it, by id."""
         ...

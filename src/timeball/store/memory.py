@@ -1,0 +1,371 @@
+"""A store in this process's memory: the executable specification of `Store`.
+
+One lock makes every verb one step; under it there are only dictionaries. The two
+promises that matter most are keys, as they are in PostgreSQL: a job has at most one
+lease per turn in `grants` (a turn is granted once) and at most one row per turn in
+`endings` (a turn ends once, and whoever comes second changes nothing).
+
+What becomes pending by one call lines up in the order of the jobs' ids, behind all
+that was pending before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from uuid import UUID
+
+from timeball.core.history import EntryRecord, JobHistory, StaleRecord
+from timeball.core.records import (
+    CancelAnswer,
+    Delivery,
+    Expired,
+    Job,
+    JobSpec,
+    Promoted,
+    Pulse,
+    Settlement,
+    Turn,
+    Verdict,
+)
+from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
+from timeball.errors import JobNotFound, UsageError, WorkerExpired
+from timeball.store.base import CLAIM_MAX, NO_WORKER, JobFilter
+from timeball.store.memory_rows import (
+    Ended,
+    Lane,
+    Lease,
+    Row,
+    Tally,
+    Worker,
+    history_of,
+    job_of,
+    turn_of,
+)
+from timeball.store.memory_schedules import MemorySchedules
+
+_EVENT = {
+    Ending.SUCCEEDED: Event.SUCCEED,
+    Ending.FAILED: Event.FAIL,
+    Ending.CANCELLED: Event.CANCEL,
+    Ending.RETRIED: Event.RETRY,
+    Ending.SNOOZED: Event.SNOOZE,
+    Ending.RELEASED: Event.RELEASE,
+}
+"""What a worker may say of a turn, and what that does to the job."""
+
+
+class MemoryStore(MemorySchedules):
+    """Jobs that live and die with the process. `Store` says what each verb promises."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        """Make an empty store.
+
+        Args:
+            now: The store's clock, aware. It must be quick, and must not call the store.
+        """
+        super().__init__(now)
+        self._rows: dict[int, Row] = {}
+        self._ids: dict[UUID, int] = {}
+        self._held: dict[int, Row] = {}
+        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._workers: dict[int, Worker] = {}
+        self._leases: list[Lease] = []
+        self._requests: dict[tuple[int, UUID], list[Turn]] = {}
+
+    # Submitting
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """See `Store.submit`."""
+        with self._lock:
+            return [self._add(spec) for spec in specs]
+
+    def cancel(self, uuid: UUID) -> CancelAnswer:
+        """See `Store.cancel`."""
+        with self._lock:
+            if uuid not in self._ids:
+                return CancelAnswer.NOT_FOUND
+            row = self._rows[self._ids[uuid]]
+            if row.state in TERMINAL:
+                return CancelAnswer.FINISHED
+            if row.state is State.RUNNING:
+                row.cancel_requested_at = row.cancel_requested_at or self._clock()
+                return CancelAnswer.REQUESTED
+            self._cancel(row, Event.CANCEL)
+            return CancelAnswer.CANCELLED
+
+    # Working
+
+    def register(
+        self, name: str, *, kinds: Collection[str], queues: Sequence[str], lease_s: float
+    ) -> int:
+        """See `Store.register`."""
+        with self._lock:
+            new = Worker(len(self._workers) + 1, name, frozenset(kinds), tuple(queues), lease_s)
+            self._workers[new.id] = new
+            self._line_up(self._wanted())
+            return new.id
+
+    def claim(
+        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+    ) -> list[Turn]:
+        """See `Store.claim`."""
+        if not 1 <= limit <= CLAIM_MAX:
+            raise UsageError(f"limit is {limit}: claim 1 to {CLAIM_MAX:,} turns at a time")
+        with self._lock:
+            holder = self._workers.get(worker)
+            if holder is None or holder.gone:
+                raise WorkerExpired(f"worker {worker} was given up for dead: register anew")
+            turns = self._requests.setdefault((worker, request), [])
+            lanes = [] if turns else self._lanes_of(holder)
+            for lane in lanes:
+                if lane.pending and len(turns) < limit:
+                    lane.seq += 1
+                    floor = floors.get(lane.id, 0)
+                    lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
+                    turns += self._grant(lease, lane, limit - len(turns))
+            return list(turns)
+
+    def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """See `Store.settle`."""
+        assert all(said.ending in _EVENT for said in settlements), "not for a worker to say"
+        with self._lock:
+            verdicts = [self._record(worker, said) for said in settlements]
+            judged = zip(settlements, verdicts, strict=True)
+            accepted = [said for said, verdict in judged if verdict is Verdict.ACCEPTED]
+            for said in sorted(accepted, key=lambda said: said.job_id):
+                # Given back with a wait, it is put off as a snooze is.
+                put_off = said.ending is Ending.RELEASED and said.delay_s > 0
+                event = Event.SNOOZE if put_off else _EVENT[said.ending]
+                self._follow(self._rows[said.job_id], said, event)
+            return verdicts
+
+    def promote(self, limit: int) -> Promoted:
+        """See `Store.promote`."""
+        with self._lock:
+            now = self._clock()
+            times = sorted((row.run_at, row.id) for row in self._held.values() if row.run_at)
+            due = [self._held[job_id] for run_at, job_id in times if run_at <= now]
+            chosen = [*due, *self._wanted()][:limit]
+            self._line_up(chosen)
+            later = [run_at for run_at, job_id in times if job_id in self._held]
+            next_due_s = max(0.0, (later[0] - now).total_seconds()) if later else None
+            return Promoted(len(chosen), next_due_s)
+
+    # Staying alive
+
+    def beat(self, workers: Collection[int]) -> set[int]:
+        """See `Store.beat`."""
+        with self._lock:
+            alive = {n for n in workers if n in self._workers and not self._workers[n].gone}
+            for number in alive:
+                self._workers[number].beat += 1
+            return alive
+
+    def pulses(self) -> list[Pulse]:
+        """See `Store.pulses`."""
+        with self._lock:
+            return [Pulse(w.id, w.beat, w.lease_s) for w in self._workers.values() if not w.gone]
+
+    def expire(
+        self, worker: int, *, beat: int | None, begun: Collection[tuple[int, int]] | None
+    ) -> Expired | None:
+        """See `Store.expire`."""
+        with self._lock:
+            dead = self._workers.get(worker)
+            if dead is None or dead.gone or beat not in {None, dead.beat}:
+                return None
+            return self._give_up(dead, begun)
+
+    def retire(self, worker: int) -> None:
+        """See `Store.retire`."""
+        with self._lock:
+            leaver = self._workers.get(worker)
+            if leaver is not None and not leaver.gone:
+                self._give_up(leaver, ())
+
+    # Reading
+
+    def get(self, uuid: UUID) -> Job:
+        """See `Store.get`."""
+        with self._lock:
+            if uuid not in self._ids:
+                raise JobNotFound(uuid)
+            return job_of(self._rows[self._ids[uuid]])
+
+    def jobs(self, only: JobFilter) -> list[Job]:
+        """See `Store.jobs`."""
+        with self._lock:
+            rows = (row for row in reversed(self._rows.values()) if _shown(row, only))
+            return [job_of(row) for row in islice(rows, only.limit)]
+
+    def counts(self, queue: str | None = None) -> dict[State, int]:
+        """See `Store.counts`."""
+        with self._lock:
+            rows = self._rows.values()
+            return dict(Counter(row.state for row in rows if queue in {None, row.spec.queue}))
+
+    def histories(self) -> Iterator[JobHistory]:
+        """See `Store.histories`."""
+        with self._lock:
+            return iter([history_of(row) for row in self._rows.values()])
+
+    # The rest runs under the lock. First: how jobs come to be pending, and to be granted.
+
+    def _add(self, spec: JobSpec) -> int:
+        if spec.uuid in self._ids:
+            return self._ids[spec.uuid]
+        row = Row(len(self._rows) + 1, spec, self._clock())
+        self._rows[row.id] = row
+        self._ids[spec.uuid] = row.id
+        if spec.run_at is not None and spec.run_at > row.created_at:
+            row.state = State.SCHEDULED
+            row.run_at = spec.run_at
+            self._held[row.id] = row
+        else:
+            self._line_up([row])
+        return row.id
+
+    def _line_up(self, rows: Iterable[Row]) -> None:
+        """Put jobs at the back of their lanes."""
+        for row in sorted(rows, key=lambda row: row.id):
+            if row.state is State.SCHEDULED:
+                _move(row, Event.DUE, State.PENDING)
+            self._held.pop(row.id, None)
+            row.run_at = row.held_for = None
+            self._lane(row.spec).pending[row.id] = row
+            row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
+
+    def _wanted(self) -> list[Row]:
+        """Return the jobs that waited for a worker of their kind and now have one."""
+        known = {kind for w in self._workers.values() if not w.gone for kind in w.kinds}
+        return [row for row in self._held.values() if row.held_for and row.spec.kind in known]
+
+    def _lane(self, spec: JobSpec) -> Lane:
+        new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
+        return self._lanes.setdefault((spec.queue, spec.priority), new)
+
+    def _lanes_of(self, worker: Worker) -> list[Lane]:
+        """Return the lanes that a worker serves: by priority, then in its order of the queues."""
+        lanes = [lane for lane in self._lanes.values() if lane.queue in worker.queues]
+        return sorted(lanes, key=lambda lane: (-lane.priority, worker.queues.index(lane.queue)))
+
+    def _grant(self, lease: Lease, lane: Lane, limit: int) -> list[Turn]:
+        self._leases.append(lease)
+        for row in list(islice(lane.pending.values(), limit)):
+            del lane.pending[row.id]
+            _move(row, Event.CLAIM, State.RUNNING)
+            assert row.turn not in row.grants
+            row.grants[row.turn] = lease
+            lease.turns.append(turn_of(row, lease))
+        return lease.turns
+
+    # How turns end.
+
+    def _record(self, worker: int, said: Settlement) -> Verdict:
+        """Write down how a turn ended, if it is for this worker to say and nobody has."""
+        row = self._rows.get(said.job_id)
+        lease = row.grants.get(said.turn) if row else None
+        if row and lease and (lease.lane, lease.seq, lease.worker) == (said.lane, said.seq, worker):
+            ended = row.endings.get(said.turn)
+            if ended is None:
+                row.endings[said.turn] = Ended(said, self._clock(), worker)
+                return Verdict.ACCEPTED
+            if (ended.said_by, ended.how.ending) == (worker, said.ending):
+                return Verdict.ALREADY
+        if row:
+            row.stale.append(StaleRecord(said.turn, worker, self._clock().timestamp()))
+        return Verdict.STALE
+
+    def _follow(self, row: Row, end: Settlement, event: Event, *, crashed: bool = False) -> None:
+        """Bring a job to where the ending of its turn leads."""
+        failed = end.ending in {Ending.RETRIED, Ending.FAILED} and not crashed
+        before = row.tally
+        row.tally = Tally(
+            attempts=before.attempts + (end.began_at is not None),
+            failures=before.failures + failed,
+            crashes=before.crashes + crashed,
+            delay_s=end.delay_s,
+        )
+        if end.ending in FINAL_STATE:
+            _move(row, event, FINAL_STATE[end.ending])
+            return
+        ended_at = row.endings[row.turn].at
+        row.turn += 1
+        if row.cancel_requested_at is not None:
+            self._cancel(row, event)
+        elif event in {Event.RETRY, Event.SNOOZE}:
+            _move(row, event, State.SCHEDULED)
+            row.run_at = ended_at + timedelta(seconds=end.delay_s)
+            self._held[row.id] = row
+        else:
+            _move(row, event, State.PENDING)
+            if end.reason == NO_WORKER:
+                row.held_for = NO_WORKER
+                self._held[row.id] = row
+            else:
+                self._line_up([row])
+
+    def _cancel(self, row: Row, event: Event) -> None:
+        """End a turn that has not been granted, and the job with it."""
+        _move(row, event, State.CANCELLED)
+        self._held.pop(row.id, None)
+        self._lane(row.spec).pending.pop(row.id, None)
+        row.run_at = row.held_for = None
+        end = Settlement(0, 0, row.id, row.turn, Ending.CANCELLED)
+        row.endings[row.turn] = Ended(end, self._clock(), None)
+
+    def _give_up(self, worker: Worker, begun: Collection[tuple[int, int]] | None) -> Expired:
+        """End every open turn of a worker, for good or so that another one may follow."""
+        worker.gone = True
+        fates: Counter[Ending] = Counter()
+        for turn in sorted(self._open_turns(worker), key=lambda turn: turn.job_id):
+            row = self._rows[turn.job_id]
+            began = begun is None or (turn.job_id, turn.turn) in begun
+            ending, reason = _crash(row) if began else (Ending.RELEASED, None)
+            # Nobody can say when it began; not before it was granted.
+            began_at = turn.granted_at if began else None
+            end = Settlement(*turn[:4], ending, reason, began_at=began_at)
+            row.endings[row.turn] = Ended(end, self._clock(), None)
+            self._follow(row, end, Event.EXPIRE, crashed=began)
+            fates[Ending.CANCELLED if row.state is State.CANCELLED else ending] += 1
+        kinds = (Ending.RELEASED, Ending.LOST, Ending.FAILED, Ending.CANCELLED)
+        return Expired(*(fates[ending] for ending in kinds))
+
+    def _open_turns(self, worker: Worker) -> list[Turn]:
+        leases = [lease for lease in self._leases if lease.worker == worker.id]
+        floors = {lease.lane: lease.floor for lease in leases}  # the newest lease's word counts
+        return [
+            turn
+            for lease in leases
+            if lease.seq >= floors[lease.lane]
+            for turn in lease.turns
+            if turn.turn not in self._rows[turn.job_id].endings
+        ]
+
+
+def _move(row: Row, event: Event, state: State) -> None:
+    assert state in allowed(row.state, event), f"{event} does not lead {row.state} to {state}"
+    row.state = state
+
+
+def _crash(row: Row) -> tuple[Ending, str | None]:
+    """Return how a turn ends whose worker died in the middle of it."""
+    if row.cancel_requested_at is not None:
+        return Ending.LOST, None
+    if row.spec.delivery is Delivery.AT_MOST_ONCE:
+        return Ending.FAILED, "lost"
+    if row.tally.crashes + 1 >= row.spec.max_crashes:
+        return Ending.FAILED, "quarantined"
+    return Ending.LOST, None
+
+
+def _shown(row: Row, only: JobFilter) -> bool:
+    return (
+        only.state in {None, row.state}
+        and only.queue in {None, row.spec.queue}
+        and only.kind in {None, row.spec.kind}
+        and (only.before_id is None or row.id < only.before_id)
+    )

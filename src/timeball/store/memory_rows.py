@@ -1,0 +1,191 @@
+"""What the memory store keeps, and how a reader or the audit sees it.
+
+The dataclasses change under the store's lock; the functions below them only read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from timeball.core.history import (
+    EndingRecord,
+    EntryRecord,
+    GrantRecord,
+    HeldRecord,
+    JobHistory,
+    StaleRecord,
+)
+from timeball.core.payload import decode_args, decode_value
+from timeball.core.records import Job, JobSpec, Settlement, Turn
+from timeball.core.states import INITIAL, State
+
+
+class Tally(NamedTuple):
+    """What a job went through in those of its turns that have ended."""
+
+    attempts: int = 0
+    failures: int = 0
+    crashes: int = 0
+    delay_s: float = 0.0
+    """The wait after the last of them."""
+
+
+class Lease(NamedTuple):
+    """One batch of turns of one lane, granted to one worker by one claim."""
+
+    lane: int
+    seq: int
+    worker: int
+    floor: int
+    turns: list[Turn]
+    at: datetime
+
+
+class Ended(NamedTuple):
+    """How one turn ended."""
+
+    how: Settlement
+    at: datetime
+    said_by: int | None
+    """The worker that settled it; None for a cancel or an expiry."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One job: what was asked for, where it stands, and what has happened to it."""
+
+    id: int
+    spec: JobSpec
+    created_at: datetime
+    state: State = State.PENDING
+    turn: int = 1
+    tally: Tally = field(default_factory=Tally)
+    run_at: datetime | None = None
+    held_for: str | None = None
+    """Why it is pending and yet not in its lane."""
+    cancel_requested_at: datetime | None = None
+    entries: list[EntryRecord] = field(default_factory=list)
+    grants: dict[int, Lease] = field(default_factory=dict)
+    """By turn: a turn is granted once."""
+    endings: dict[int, Ended] = field(default_factory=dict)
+    """By turn: a turn ends once."""
+    stale: list[StaleRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Lane:
+    """The order in which the jobs of one queue and priority class start."""
+
+    id: int
+    queue: str
+    priority: int
+    pending: dict[int, Row] = field(default_factory=dict)
+    """By id of the job, in the order in which they became pending."""
+    seq: int = 0
+    """Of the newest lease."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """Somebody who claims."""
+
+    id: int
+    name: str
+    kinds: frozenset[str]
+    queues: tuple[str, ...]
+    lease_s: float
+    beat: int = 1
+    gone: bool = False
+    """Given up or retired."""
+
+
+def turn_of(row: Row, lease: Lease) -> Turn:
+    """Return the turn of a job that a lease grants."""
+    return Turn(
+        lane=lease.lane,
+        seq=lease.seq,
+        job_id=row.id,
+        turn=row.turn,
+        uuid=row.spec.uuid,
+        kind=row.spec.kind,
+        args=row.spec.args,
+        **row.tally._asdict(),
+        max_retries=row.spec.max_retries,
+        timeout_s=row.spec.timeout_s,
+        granted_at=lease.at.timestamp(),
+    )
+
+
+def job_of(row: Row) -> Job:
+    """Return a job as a reader sees it."""
+    lease, ended = row.grants.get(row.turn), row.endings.get(row.turn)
+    how = ended.how if ended else None
+    began_at = how.began_at if how else lease and lease.at.timestamp()
+    return Job(
+        id=row.id,
+        uuid=row.spec.uuid,
+        kind=row.spec.kind,
+        queue=row.spec.queue,
+        priority=row.spec.priority,
+        state=row.state,
+        turn=row.turn,
+        attempts=row.tally.attempts,
+        failures=row.tally.failures,
+        crashes=row.tally.crashes,
+        max_retries=row.spec.max_retries,
+        created_at=row.created_at,
+        run_at=row.run_at,
+        began_at=None if began_at is None else datetime.fromtimestamp(began_at, UTC),
+        ended_at=ended and ended.at,
+        worker=lease and lease.worker,
+        reason=how.reason if how else row.held_for,
+        error_type=how and how.error_type,
+        error=how and how.error,
+        args=decode_args(row.spec.args),
+        result=decode_value(how and how.result),
+    )
+
+
+def history_of(row: Row) -> JobHistory:
+    """Return all that ever happened to a job, for the audit."""
+    spec = row.spec
+    held = row.state in INITIAL and (row.run_at is not None or row.held_for is not None)
+    return JobHistory(
+        id=row.id,
+        uuid=spec.uuid,
+        kind=spec.kind,
+        max_retries=spec.max_retries,
+        max_crashes=spec.max_crashes,
+        delivery=spec.delivery,
+        created_at=row.created_at.timestamp(),
+        run_at=_epoch(spec.run_at),
+        entries=tuple(row.entries),
+        grants=tuple(
+            GrantRecord(turn, lease.worker, lease.lane, lease.seq, lease.at.timestamp())
+            for turn, lease in row.grants.items()
+        ),
+        endings=tuple(_ending(row, turn) for turn in row.endings),
+        held=HeldRecord(row.turn, row.state, _epoch(row.run_at), row.held_for) if held else None,
+        cancel_requested_at=_epoch(row.cancel_requested_at),
+        stale=tuple(row.stale),
+    )
+
+
+def _ending(row: Row, turn: int) -> EndingRecord:
+    lease, (how, at, _) = row.grants.get(turn), row.endings[turn]
+    return EndingRecord(
+        turn=turn,
+        ending=how.ending,
+        reason=how.reason,
+        worker=lease.worker if lease else None,
+        began_at=how.began_at,
+        ran_s=how.ran_s,
+        at=at.timestamp(),
+        delay_s=how.delay_s,
+    )
+
+
+def _epoch(instant: datetime | None) -> float | None:
+    return None if instant is None else instant.timestamp()
