@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from timeball.core.records import Decision, Delivery
-from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
+from timeball.core.states import FINAL_STATE, Ending, State
 
 
 class EntryRecord(NamedTuple):
@@ -128,16 +128,20 @@ def states_of(history: JobHistory) -> tuple[State, ...]:
     granted (running) or entered (pending). A held row counts whatever its turn.
     """
     entries, grants, endings, held = history[8:12]
-    found = () if held is None else (held.state,)
-    turn = max((rows[-1].turn for rows in (entries, grants, endings) if rows), default=0)
-    if held is not None and held.turn > turn:
+    found: tuple[State, ...] = () if held is None else (held.state,)
+    entered = entries[-1].turn if entries else 0
+    granted = grants[-1].turn if grants else 0
+    ended = endings[-1].turn if endings else 0
+    if held is not None and held.turn > max(entered, granted, ended):
         return found
-    if endings and endings[-1].turn == turn:
-        finals = [FINAL_STATE[row.ending] for row in endings if row.ending in FINAL_STATE]
-        return (*found, finals[-1]) if finals else found
-    if grants and grants[-1].turn == turn:
+    if ended and ended >= entered and ended >= granted:
+        for row in endings:
+            if row.turn == ended and row.ending in FINAL_STATE:
+                return (*found, FINAL_STATE[row.ending])
+        return found
+    if granted and granted >= entered:
         return (*found, State.RUNNING)
-    return (*found, State.PENDING) if turn else found
+    return (*found, State.PENDING) if entered else found
 
 
 def state_of(history: JobHistory) -> State:
@@ -145,9 +149,3 @@ def state_of(history: JobHistory) -> State:
     states = states_of(history)
     assert len(states) == 1, f"job {history.id} is in {len(states)} states: run the audit"
     return states[0]
-
-
-def is_over(history: JobHistory) -> bool:
-    """Return whether the job is in a terminal state and in no other."""
-    states = states_of(history)
-    return len(states) == 1 and states[0] in TERMINAL

@@ -1,0 +1,317 @@
+"""What must hold of every job's history: one function per invariant of the contract.
+
+Each check yields one text per violation, with the rows and numbers a person needs
+to look for himself, and nothing where the record is sound. They overlap as little
+as can be, so that the name of the invariant says what is wrong: each takes for
+granted what another one checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from timeball.core.history import EndingRecord, EntryRecord, GrantRecord, JobHistory, states_of
+from timeball.core.records import Delivery
+from timeball.core.states import FINAL_STATE, INITIAL, TERMINAL, TRANSITIONS, Ending, Event, State
+
+GRAIN_S: Final = 5e-6
+"""How far equal instants may lie apart: microseconds in the store, floats here."""
+
+CRASH_REASONS: Final = frozenset({"quarantined", "lost"})
+"""Reasons of a failed turn whose worker died; any other failure is the action's own."""
+
+_CAUSES: Final = MappingProxyType(
+    {
+        Ending.SUCCEEDED: frozenset({Event.SUCCEED}),
+        Ending.FAILED: frozenset({Event.FAIL, Event.EXPIRE}),
+        # Where a cancel was requested, any of these ends cancelled.
+        Ending.CANCELLED: frozenset(
+            {Event.CANCEL, Event.RETRY, Event.SNOOZE, Event.RELEASE, Event.EXPIRE}
+        ),
+        Ending.SKIPPED: frozenset({Event.SKIP}),
+        Ending.EXPIRED: frozenset({Event.LAPSE}),
+        Ending.RETRIED: frozenset({Event.RETRY}),
+        Ending.SNOOZED: frozenset({Event.SNOOZE}),
+        Ending.RELEASED: frozenset({Event.RELEASE}),
+        Ending.LOST: frozenset({Event.EXPIRE}),
+        Ending.MOVED: frozenset({Event.MOVE}),
+        Ending.AWAITED: frozenset({Event.AWAIT}),
+    }
+)
+
+
+def _edges(ending: Ending) -> Iterator[tuple[State, State]]:
+    for (source, event), targets in TRANSITIONS.items():
+        # A waiting job that its parents release passes on within its turn: no ending.
+        if event in _CAUSES[ending] and (source, event) != (State.WAITING, Event.RELEASE):
+            for target in targets:
+                if FINAL_STATE.get(ending) is (target if target in TERMINAL else None):
+                    yield source, target
+
+
+def _later(states: Iterable[State]) -> frozenset[State]:
+    """Return the states that may follow within one turn, before it is granted."""
+    reached = set(states)
+    for event in (Event.RELEASE, Event.DUE):  # in this order: released, then due
+        for state in tuple(reached):
+            reached |= TRANSITIONS.get((state, event), frozenset())
+    return frozenset(reached)
+
+
+_ENDS_FROM: Final = {ending: frozenset(a for a, _ in _edges(ending)) for ending in Ending}
+_GOES_ON_TO: Final = {ending: _later(b for _, b in _edges(ending)) for ending in Ending}
+_RUNNING: Final = frozenset({State.RUNNING})
+_PENDING: Final = frozenset({State.PENDING})
+_NEEDS_GRANT: Final = frozenset(e for e in Ending if _ENDS_FROM[e] == _RUNNING)
+
+
+class Ledger(NamedTuple):
+    """One history with its rows by turn: of equal turns the first, which is the one that counts."""
+
+    history: JobHistory
+    entries: dict[int, EntryRecord]
+    grants: dict[int, GrantRecord]
+    endings: dict[int, EndingRecord]
+    known: set[int]
+    """Every turn that is on record in any way."""
+
+    last: int
+    """The highest of them; 0 if there is none."""
+
+    states: tuple[State, ...]
+    slack_s: float
+
+
+def ledger(history: JobHistory, slack_s: float = GRAIN_S) -> Ledger:
+    """Return `history` ready to be checked.
+
+    Args:
+        history: What the store has on record.
+        slack_s: How far instants may be out of order; the largest step back of the
+            store's clock, where it is known to have been set back.
+    """
+    entries = {row.turn: row for row in history.entries[::-1]}
+    grants = {row.turn: row for row in history.grants[::-1]}
+    endings = {row.turn: row for row in history.endings[::-1]}
+    known = {*entries, *grants, *endings}
+    if history.held is not None:
+        known.add(history.held.turn)
+    last, states = max(known) if known else 0, states_of(history)
+    return Ledger(history, entries, grants, endings, known, last, states, slack_s)
+
+
+def partition(job: Ledger) -> Iterator[str]:
+    """I1: the job is in exactly one state."""
+    held = job.history.held
+    if len(job.states) > 1 and held is not None:
+        rest = ", ".join(job.states[1:])
+        yield f"is held as {held.state} in turn {held.turn}, and {rest} in turn {job.last}"
+    elif held is not None and held.state not in INITIAL:
+        yield f"turn {held.turn} is held as {held.state}"
+    elif not job.states:
+        end = job.endings.get(job.last)
+        last = f"turn {end.turn} ended {end.ending} at {_at(end.at)}, and " if end else ""
+        yield f"is in no state: {last}nothing {'follows' if end else 'is on record'}"
+
+
+def transitions(job: Ledger) -> Iterator[str]:
+    """I2: the rows can be explained by listed transitions only."""
+    for turn, grant in job.grants.items():
+        if turn not in job.entries:
+            yield f"turn {turn} was granted to {_by(grant)} without having been pending"
+    for turn, end in job.endings.items():
+        sources = _sources(job, turn)
+        # One that needs a grant and has none is for I4 to report.
+        if sources.isdisjoint(_ENDS_FROM[end.ending]) and (
+            sources is _RUNNING or end.ending not in _NEEDS_GRANT
+        ):
+            yield f"turn {turn} ended {end.ending} while {' or '.join(sorted(sources))}"
+    if job.last > 1:
+        yield from _successions(job)
+
+
+def _sources(job: Ledger, turn: int) -> frozenset[State]:
+    """Return the states in which `turn` may have been just before it ended."""
+    if turn in job.grants:
+        return _RUNNING
+    return _PENDING if turn in job.entries else INITIAL
+
+
+def _successions(job: Ledger) -> Iterator[str]:
+    held = job.history.held
+    for turn in sorted(job.known):
+        end = job.endings.get(turn)
+        if turn == job.last:
+            return
+        if end is None:
+            if turn + 1 in job.known:
+                yield f"turn {turn} has not ended, yet turn {turn + 1} is on record"
+        elif end.ending in FINAL_STATE:
+            yield f"turn {turn} ended {end.ending} at {_at(end.at)}, yet turn {turn + 1} followed"
+        elif (
+            held is not None
+            and held.turn == turn + 1
+            and held.state in INITIAL
+            and held.state not in _GOES_ON_TO[end.ending]
+        ):
+            yield f"turn {turn} ended {end.ending}, yet turn {held.turn} is held as {held.state}"
+
+
+def turns(job: Ledger) -> Iterator[str]:
+    """I3: turns are 1, 2, 3 … without gap or repeat, each granted at most once."""
+    if job.last != len(job.known) or 0 in job.known:
+        yield f"turns are {sorted(job.known)}: not 1, 2, 3 …"
+    if len(job.entries) != len(job.history.entries):
+        for turn, count in _repeats(job.history.entries):
+            yield f"turn {turn} was entered {count} times"
+    if len(job.grants) != len(job.history.grants):
+        for turn, _ in _repeats(job.history.grants):
+            leases = [f"to {_by(row)}" for row in job.history.grants if row.turn == turn]
+            yield f"turn {turn} was granted {len(leases)} times: {', '.join(leases)}"
+
+
+def fence(job: Ledger) -> Iterator[str]:
+    """I4: a turn ends once, and only under its grant where its ending needs one."""
+    for turn, end in job.endings.items():
+        grant = job.grants.get(turn)
+        if grant is None:
+            if end.ending in _NEEDS_GRANT or end.worker is not None:
+                who = "" if end.worker is None else f" by worker {end.worker}"
+                yield f"turn {turn} ended {end.ending}{who} without a grant"
+        elif not _held_it(end, grant, job.history.grants):
+            yield f"turn {turn} was granted to {_by(grant)}, but ended by worker {end.worker}"
+        elif end.at < grant.at - job.slack_s:
+            yield (
+                f"turn {turn} ended {end.ending} at {_at(end.at)}, "
+                f"before its grant to {_by(grant)} at {_at(grant.at)}"
+            )
+    if len(job.endings) != len(job.history.endings):
+        for turn, count in _repeats(job.history.endings):
+            ends = [
+                f"{row.ending} by worker {row.worker} at {_at(row.at)}"
+                for row in job.history.endings
+                if row.turn == turn
+            ]
+            yield f"turn {turn} ended {count} times: {', '.join(ends)}"
+
+
+def _held_it(end: EndingRecord, grant: GrantRecord, grants: tuple[GrantRecord, ...]) -> bool:
+    # A turn that was granted twice is for I3 to report; here either grant will do.
+    return end.worker == grant.worker or any(
+        row.turn == end.turn and row.worker == end.worker for row in grants
+    )
+
+
+def overlap(job: Ledger) -> Iterator[str]:
+    """I5: a turn is granted only after the one before it has ended."""
+    for turn, grant in job.grants.items():
+        end = job.endings.get(turn - 1)
+        if end is not None and grant.at < end.at - job.slack_s:
+            yield (
+                f"turn {turn} was granted to {_by(grant)} at {_at(grant.at)}, "
+                f"before turn {turn - 1} ended at {_at(end.at)}"
+            )
+        before = job.grants.get(turn - 1)
+        # Within a lane the order of the leases says it too, whatever the clock did.
+        if before is not None and before.lane == grant.lane and before.seq >= grant.seq:
+            yield f"turn {turn} was granted to {_by(grant)}, but turn {turn - 1} to {_by(before)}"
+
+
+def at_most_once(job: Ledger) -> Iterator[str]:
+    """I6': where no second attempt is allowed, none is granted after one began."""
+    if job.history.delivery is not Delivery.AT_MOST_ONCE:
+        return
+    began = [turn for turn, end in job.endings.items() if end.began_at is not None]
+    again = sorted(turn for turn in job.grants if began and turn > min(began))
+    if again:
+        yield f"turn {min(began)} began, yet turns {again} were granted: at most once was promised"
+
+
+def budgets(job: Ledger) -> Iterator[str]:
+    """I7: retries and crashes keep to their limits, and no retry is withheld.
+
+    With I2 (the last ending is the only final one) this bounds the starts: each start
+    ends retried, lost, snoozed, released or awaited, but for the last.
+    """
+    max_retries, max_crashes = job.history.max_retries, job.history.max_crashes
+    retried = lost = 0
+    exhausted = False
+    for end in job.endings.values():
+        retried += end.ending is Ending.RETRIED
+        lost += end.ending is Ending.LOST
+        exhausted |= end.reason == "exhausted"
+    if retried > max_retries:
+        yield f"was retried {retried} times with max_retries {max_retries}"
+    if lost and lost >= max_crashes:
+        yield f"crashed {lost} times with max_crashes {max_crashes}, and went on"
+    if exhausted and retried < max_retries:
+        yield f"failed as exhausted after {retried} retries with max_retries {max_retries}"
+
+
+def never_early(job: Ledger) -> Iterator[str]:
+    """I12: nothing happens before `run_at`, nor before a retry's or snooze's wait is over."""
+    slack_s = job.slack_s
+    for turn in job.known:
+        before = job.endings.get(turn - 1)
+        due = job.history.run_at if before is None else before.at + before.delay_s
+        if due is not None:
+            yield from (
+                f"turn {turn} {what} at {_at(at)}, {due - at:.6f} s before it was due at {_at(due)}"
+                for what, at in _instants(job, turn)
+                if at < due - slack_s
+            )
+
+
+def _instants(job: Ledger, turn: int) -> Iterator[tuple[str, float]]:
+    if (entry := job.entries.get(turn)) is not None:
+        yield "was entered", entry.at
+    for grant in job.history.grants:
+        if grant.turn == turn:
+            yield f"was granted to {_by(grant)}", grant.at
+    if (end := job.endings.get(turn)) is not None and end.began_at is not None:
+        yield "began", end.began_at
+
+
+def cancel(job: Ledger) -> Iterator[str]:
+    """I19: once a running attempt was asked to stop, no further one is granted."""
+    asked_at = job.history.cancel_requested_at
+    if asked_at is not None:
+        for turn, grant in job.grants.items():
+            if grant.at > asked_at + job.slack_s:
+                yield (
+                    f"turn {turn} was granted to {_by(grant)} at {_at(grant.at)}, "
+                    f"after its cancel was requested at {_at(asked_at)}"
+                )
+
+
+INVARIANTS: Final[Mapping[str, Callable[[Ledger], Iterator[str]]]] = MappingProxyType(
+    {
+        "I1": partition,
+        "I2": transitions,
+        "I3": turns,
+        "I4": fence,
+        "I5": overlap,
+        "I6'": at_most_once,
+        "I7": budgets,
+        "I12": never_early,
+        "I19": cancel,
+    }
+)
+"""Every check of one job, by the name of its invariant in the contract."""
+
+
+def _repeats(rows: Iterable[EntryRecord | GrantRecord | EndingRecord]) -> Iterator[tuple[int, int]]:
+    counts = Counter(row.turn for row in rows)
+    return ((turn, count) for turn, count in sorted(counts.items()) if count > 1)
+
+
+def _by(grant: GrantRecord) -> str:
+    return f"worker {grant.worker} (lane {grant.lane}, lease {grant.seq})"
+
+
+def _at(instant: float) -> str:
+    return datetime.fromtimestamp(instant, UTC).isoformat(timespec="microseconds")
