@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID, uuid5
 
@@ -42,6 +42,9 @@ CLAIM_MAX: Final = 1_000
 
 NO_WORKER: Final = "no_worker"
 """Why a worker gives back a turn whose kind it does not know: the job waits for one that does."""
+
+NO_WORKER_REST: Final = timedelta(seconds=1)
+"""How long such a job is left alone, so that those who do not know it do not juggle with it."""
 
 _OCCURRENCES: Final = UUID("d38cbe9b-fd66-4fc7-b1ef-6148007c3383")
 
@@ -109,8 +112,8 @@ class Store(Protocol):
             limit: At most so many; 1 to 1,000.
             request: Made by the caller for this claim.
             floors: Per lane, the oldest lease of this worker that still has open turns.
-                What lies below is never looked at again when the worker dies; for a lane
-                that is absent all of its leases are.
+                What lies below is never looked at again when the worker dies; an absent
+                lane says that there is none.
 
         Raises:
             WorkerExpired: The worker was given up for dead: register anew.

@@ -32,7 +32,7 @@ from timeball.core.records import (
 )
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
 from timeball.errors import JobNotFound, UsageError, WorkerExpired
-from timeball.store.base import CLAIM_MAX, NO_WORKER, JobFilter
+from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST, JobFilter
 from timeball.store.memory_rows import (
     Ended,
     Lane,
@@ -123,7 +123,7 @@ class MemoryStore(MemorySchedules):
             for lane in lanes:
                 if lane.pending and len(turns) < limit:
                     lane.seq += 1
-                    floor = floors.get(lane.id, 0)
+                    floor = floors.get(lane.id, lane.seq)
                     lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
                     turns += self._grant(lease, lane, limit - len(turns))
             return list(turns)
@@ -148,7 +148,9 @@ class MemoryStore(MemorySchedules):
             now = self._clock()
             times = sorted((row.run_at, row.id) for row in self._held.values() if row.run_at)
             due = [self._held[job_id] for run_at, job_id in times if run_at <= now]
-            chosen = [*due, *self._wanted()][:limit]
+            rested_at = now - NO_WORKER_REST
+            known = [row for row in self._wanted() if row.endings[row.turn - 1].at <= rested_at]
+            chosen = [*due, *known][:limit]
             self._line_up(chosen)
             later = [run_at for run_at, job_id in times if job_id in self._held]
             next_due_s = max(0.0, (later[0] - now).total_seconds()) if later else None
@@ -222,19 +224,25 @@ class MemoryStore(MemorySchedules):
         self._ids[spec.uuid] = row.id
         if spec.run_at is not None and spec.run_at > row.created_at:
             row.state = State.SCHEDULED
-            row.run_at = spec.run_at
-            self._held[row.id] = row
+            self._hold(row, run_at=spec.run_at)
         else:
             self._line_up([row])
         return row.id
+
+    def _hold(self, row: Row, *, run_at: datetime | None = None, reason: str | None = None) -> None:
+        row.run_at, row.held_for = run_at, reason
+        self._held[row.id] = row
+
+    def _let_go(self, row: Row) -> None:
+        self._held.pop(row.id, None)
+        row.run_at = row.held_for = None
 
     def _line_up(self, rows: Iterable[Row]) -> None:
         """Put jobs at the back of their lanes."""
         for row in sorted(rows, key=lambda row: row.id):
             if row.state is State.SCHEDULED:
                 _move(row, Event.DUE, State.PENDING)
-            self._held.pop(row.id, None)
-            row.run_at = row.held_for = None
+            self._let_go(row)
             self._lane(row.spec).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
 
@@ -248,9 +256,9 @@ class MemoryStore(MemorySchedules):
         return self._lanes.setdefault((spec.queue, spec.priority), new)
 
     def _lanes_of(self, worker: Worker) -> list[Lane]:
-        """Return the lanes that a worker serves: by priority, then in its order of the queues."""
+        """Return the lanes that a worker serves, best first; of equal ones the older."""
         lanes = [lane for lane in self._lanes.values() if lane.queue in worker.queues]
-        return sorted(lanes, key=lambda lane: (-lane.priority, worker.queues.index(lane.queue)))
+        return sorted(lanes, key=lambda lane: -lane.priority)
 
     def _grant(self, lease: Lease, lane: Lane, limit: int) -> list[Turn]:
         self._leases.append(lease)
@@ -298,23 +306,20 @@ class MemoryStore(MemorySchedules):
             self._cancel(row, event)
         elif event in {Event.RETRY, Event.SNOOZE}:
             _move(row, event, State.SCHEDULED)
-            row.run_at = ended_at + timedelta(seconds=end.delay_s)
-            self._held[row.id] = row
+            self._hold(row, run_at=ended_at + timedelta(seconds=end.delay_s))
         else:
             _move(row, event, State.PENDING)
             if end.reason == NO_WORKER:
-                row.held_for = NO_WORKER
-                self._held[row.id] = row
+                self._hold(row, reason=NO_WORKER)
             else:
                 self._line_up([row])
 
     def _cancel(self, row: Row, event: Event) -> None:
         """End a turn that has not been granted, and the job with it."""
         _move(row, event, State.CANCELLED)
-        self._held.pop(row.id, None)
+        self._let_go(row)
         self._lane(row.spec).pending.pop(row.id, None)
-        row.run_at = row.held_for = None
-        end = Settlement(0, 0, row.id, row.turn, Ending.CANCELLED)
+        end = Settlement(0, 0, row.id, row.turn, Ending.CANCELLED, "requested")
         row.endings[row.turn] = Ended(end, self._clock(), None)
 
     def _give_up(self, worker: Worker, begun: Collection[tuple[int, int]] | None) -> Expired:

@@ -19,7 +19,7 @@ from timeball.core.history import (
 )
 from timeball.core.payload import decode_args, decode_value
 from timeball.core.records import Job, JobSpec, Settlement, Turn
-from timeball.core.states import INITIAL, State
+from timeball.core.states import TERMINAL, State
 
 
 class Tally(NamedTuple):
@@ -119,10 +119,10 @@ def turn_of(row: Row, lease: Lease) -> Turn:
 
 
 def job_of(row: Row) -> Job:
-    """Return a job as a reader sees it."""
-    lease, ended = row.grants.get(row.turn), row.endings.get(row.turn)
-    how = ended.how if ended else None
-    began_at = how.began_at if how else lease and lease.at.timestamp()
+    """Return a job as a reader sees it; how it went is told of the last turn that has ended."""
+    last = row.endings.get(max(row.endings, default=0))
+    how = last.how if last else None
+    lease = row.grants.get(how.turn) if how else None
     return Job(
         id=row.id,
         uuid=row.spec.uuid,
@@ -137,10 +137,10 @@ def job_of(row: Row) -> Job:
         max_retries=row.spec.max_retries,
         created_at=row.created_at,
         run_at=row.run_at,
-        began_at=None if began_at is None else datetime.fromtimestamp(began_at, UTC),
-        ended_at=ended and ended.at,
+        began_at=how and _instant(how.began_at),
+        ended_at=last.at if last and row.state in TERMINAL else None,
         worker=lease and lease.worker,
-        reason=how.reason if how else row.held_for,
+        reason=how and how.reason,
         error_type=how and how.error_type,
         error=how and how.error,
         args=decode_args(row.spec.args),
@@ -151,7 +151,7 @@ def job_of(row: Row) -> Job:
 def history_of(row: Row) -> JobHistory:
     """Return all that ever happened to a job, for the audit."""
     spec = row.spec
-    held = row.state in INITIAL and (row.run_at is not None or row.held_for is not None)
+    held = row.run_at is not None or row.held_for is not None
     return JobHistory(
         id=row.id,
         uuid=spec.uuid,
@@ -189,3 +189,7 @@ def _ending(row: Row, turn: int) -> EndingRecord:
 
 def _epoch(instant: datetime | None) -> float | None:
     return None if instant is None else instant.timestamp()
+
+
+def _instant(epoch: float | None) -> datetime | None:
+    return None if epoch is None else datetime.fromtimestamp(epoch, UTC)
