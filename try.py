@@ -143,7 +143,7 @@ def make_venv(python, lock):
     named = os.path.basename(VENV).startswith(".venv") or os.path.exists(VENV + "/pyvenv.cfg")
     if not named and os.path.isdir(VENV) and os.listdir(VENV):
         raise SystemExit("%s is no virtual environment and not empty; name another folder." % VENV)
-    if call([python, "-c", "import ensurepip, venv"], quiet=True) != 0:
+    if call([python, "-c", "import venv, ensurepip; ensurepip.version()"], quiet=True) != 0:
         add_venv_module(python)
     if call([python, "-m", "venv", "--clear", VENV], lock) != 0:
         raise SystemExit("%s could not make the virtual environment %s" % (python, VENV))
