@@ -179,7 +179,7 @@ def fence(job: Ledger) -> Iterator[str]:
     for turn, end in job.endings.items():
         grant = job.grants.get(turn)
         if grant is None:
-            if end.ending in _NEEDS_GRANT or end.worker is not None:
+            if end.ending in _NEEDS_GRANT or (end.worker, end.began_at) != (None, None):
                 who = "" if end.worker is None else f" by worker {end.worker}"
                 yield f"turn {turn} ended {end.ending}{who} without a grant"
         elif not _held_it(end, grant, job.history.grants):
@@ -254,11 +254,12 @@ def budgets(job: Ledger) -> Iterator[str]:
 
 def never_early(job: Ledger) -> Iterator[str]:
     """I12: nothing happens before `run_at`, nor before a retry's or snooze's wait is over."""
-    slack_s = job.slack_s
+    run_at, slack_s = job.history.run_at or 0.0, job.slack_s
     for turn in job.known:
-        before = job.endings.get(turn - 1)
-        due = job.history.run_at if before is None else before.at + before.delay_s
-        if due is not None:
+        due, before = run_at, job.endings.get(turn - 1)
+        if before is not None and before.delay_s:  # without a wait it is I5
+            due = max(due, before.at + before.delay_s)
+        if due:
             yield from (
                 f"turn {turn} {what} at {_at(at)}, {due - at:.6f} s before it was due at {_at(due)}"
                 for what, at in _instants(job, turn)
