@@ -113,11 +113,12 @@ class Walk:
     def step(self) -> None:
         if self.state is State.RUNNING and self.draw(st.integers(0, 9)) == 0:
             self.cancel_requested_at = self.clock
-        moves = [
+        moves = [  # those that go on weigh more, or most walks would be short
             (event, target)
             for (source, event), targets in TRANSITIONS.items()
             for target in sorted(targets)
             if source is self.state and self.may(event, target)
+            for _ in range(1 if target in TERMINAL else 4)
         ]
         event, target = self.draw(st.sampled_from(moves))
         self.clock += self.draw(st.integers(0, 2))

@@ -1,3 +1,5 @@
+"""Each occurrence of a schedule is decided once, and the audit says where it was not."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

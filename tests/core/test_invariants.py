@@ -1,3 +1,5 @@
+"""One sound and one corrupt history, at least, for each invariant of a job."""
+
 from __future__ import annotations
 
 import pytest

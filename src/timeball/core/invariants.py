@@ -47,10 +47,11 @@ _CAUSES: Final = MappingProxyType(
 def _edges(ending: Ending) -> Iterator[tuple[State, State]]:
     for (source, event), targets in TRANSITIONS.items():
         # A waiting job that its parents release passes on within its turn: no ending.
-        if event in _CAUSES[ending] and (source, event) != (State.WAITING, Event.RELEASE):
-            for target in targets:
-                if FINAL_STATE.get(ending) is (target if target in TERMINAL else None):
-                    yield source, target
+        if event not in _CAUSES[ending] or (source, event) == (State.WAITING, Event.RELEASE):
+            continue
+        for target in targets:
+            if FINAL_STATE.get(ending) is (target if target in TERMINAL else None):
+                yield source, target
 
 
 def _later(states: Iterable[State]) -> frozenset[State]:
