@@ -8,7 +8,6 @@ stretch in the zone database is a week long, the widest seam a day.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
@@ -157,44 +156,38 @@ class Timetable:
 
     def first(self, at: int) -> int | None:
         """Return the first instant not before `at`, both in epoch seconds."""
-        starts, offsets, walls = self.zone.starts, self.zone.offsets, self.walls
-        i = bisect_right(starts, at) - 1
-        while i < len(starts):
-            offset = offsets[i]
-            lowest, end = self._kept(i)
-            wall = walls.first(max(at, lowest) + offset)
-            found = _FOREVER if wall is None else wall - offset
+        zone = self.zone
+        i = zone.index(at)
+        while i < len(zone.starts):
+            begin, end = self._kept(i)
+            wall = self.walls.first(max(at, begin) + zone.offsets[i])
+            found = _FOREVER if wall is None else wall - zone.offsets[i]
             moved = self._first_moved(i, at)
             if moved is not None and moved < found:
                 return moved
-            if found < end:
-                return found
-            if wall is None:
-                return None
+            if wall is None or found < end:
+                return None if wall is None else found
             # A seam close by may set the wall back to before the search began. Past that,
             # nothing is due in the stretches that end before the wall shows what was found.
-            near = self.zone.index(max(at, lowest) + _SEAM_S) > i
-            i = i + 1 if near else max(i + 1, self.zone.index(found - _SEAM_S))
+            near = zone.index(max(at, begin) + _SEAM_S) > i
+            i = i + 1 if near else max(i + 1, zone.index(found - _SEAM_S))
         return None
 
     def last(self, at: int) -> int | None:
         """Return the last instant not after `at`, both in epoch seconds."""
-        offsets, walls = self.zone.offsets, self.walls
-        i = self.zone.index(at)
+        zone = self.zone
+        i = zone.index(at)
         while i >= 0:
-            offset = offsets[i]
-            lowest, end = self._kept(i)
-            wall = walls.last(min(at, end - 1) + offset)
-            found = -_FOREVER if wall is None else wall - offset
+            begin, end = self._kept(i)
+            wall = self.walls.last(min(at, end - 1) + zone.offsets[i])
+            found = -_FOREVER if wall is None else wall - zone.offsets[i]
             moved = self._last_moved(i, at)
             if moved is not None and moved > found:
                 return moved
-            if found >= lowest:
-                return found
-            if wall is None:
-                return None
-            near = self.zone.index(min(at, end) - _SEAM_S) < i
-            i = i - 1 if near else min(i - 1, self.zone.index(found + _SEAM_S))
+            if wall is None or found >= begin:
+                return None if wall is None else found
+            near = zone.index(min(at, end) - _SEAM_S) < i
+            i = i - 1 if near else min(i - 1, zone.index(found + _SEAM_S))
         return None
 
     def _kept(self, i: int) -> tuple[int, int]:

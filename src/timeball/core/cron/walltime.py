@@ -18,6 +18,7 @@ _CYCLE_YEARS, _CYCLE_MONTHS, _CYCLE_DAYS = 400, 4800, 146_097
 _BASE_YEAR = 2000
 _BASE_DAY = date(_BASE_YEAR, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
 _SATURDAY, _SUNDAY = 6, 0
+_WEEKLY = sum(1 << 7 * week for week in range(5))
 
 
 def _months() -> tuple[array[int], bytes]:
@@ -179,6 +180,6 @@ def _weekday_bits(field: Field, length: int, first: int) -> int:
             begin = 1 + (item.weekday - first) % 7
             last = begin + (length - begin) // 7 * 7
             bits |= 1 << (last if item.nth == LAST else begin + 7 * (item.nth - 1))
-    for day in range(1, length + 1):
-        bits |= ((first + day - 1) % 7 in field.values) << day
+    for weekday in field.values:
+        bits |= _WEEKLY << 1 + (weekday - first) % 7
     return bits >> 1 & ((1 << length) - 1)
