@@ -33,7 +33,7 @@ def numbered(*histories: JobHistory) -> list[JobHistory]:
     return [history._replace(id=n, uuid=UUID(int=n)) for n, history in enumerate(histories, 1)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(walks())
 def test_every_walk_along_the_table_is_clean(walk: tuple[JobHistory, State]) -> None:
     history, state = walk
@@ -234,7 +234,7 @@ def found_in(history: JobHistory) -> set[str]:
     return {violation.invariant for violation in violations_of(history)}
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(walks(), st.data())
 def test_any_single_corruption_is_found(
     walk: tuple[JobHistory, State], data: st.DataObject
