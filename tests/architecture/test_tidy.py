@@ -25,7 +25,9 @@ COMMENT_LINES_FREE = 2  # a share means little in a short file
 CLOCK_PLACES_MAX = 2
 
 # Where the wall clock is read and dice are thrown: file of the package -> why there.
-CLOCK_AND_DICE: dict[str, str] = {}
+CLOCK_AND_DICE = {
+    "chance.py": "the one place for both, so that everything else is handed them",
+}
 # Where foreign code runs, whatever it may raise: file of the package -> whose code it is.
 CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",

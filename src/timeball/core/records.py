@@ -46,6 +46,9 @@ class JobSpec:
     run_at: datetime | None = None
     """Earliest start, aware; None means at once."""
 
+    delay_s: float | None = None
+    """In place of `run_at`: seconds from the submit, by the store's clock."""
+
     max_retries: int = 3
     max_crashes: int = MAX_CRASHES_DEFAULT
     delivery: Delivery = Delivery.AT_LEAST_ONCE

@@ -219,6 +219,10 @@ class Store(Protocol):
         """
         ...
 
+    def ended(self, uuids: Collection[UUID]) -> set[UUID]:
+        """Return which of some jobs have reached a terminal state."""
+        ...
+
     def jobs(self, only: JobFilter) -> list[Job]:
         """Return a page of jobs, newest first."""
         ...

@@ -1,0 +1,9 @@
+"""Submit jobs, wait for them, look at them: what a program does that is no worker."""
+
+from __future__ import annotations
+
+from timeball.client.aio import AsyncClient
+from timeball.client.connect import connect, connect_async
+from timeball.client.sync import Client, Handle
+
+__all__ = ["AsyncClient", "Client", "Handle", "connect", "connect_async"]

@@ -1,0 +1,210 @@
+"""From what a caller writes to a checked spec: every mistake is told here, before any store."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from timeball.action.registry import OCCURRENCE_KEY, Kind, kind_of
+from timeball.chance import new_uuid
+from timeball.core.cron import Timetable, load_zone, parse, resolve
+from timeball.core.payload import encode_args
+from timeball.core.records import PRIORITY_DEFAULT, Delivery, JobSpec, ScheduleSpec
+from timeball.core.retry import MAX_RETRIES_LIMIT
+from timeball.errors import UsageError
+
+NAME_MAX: Final = 256
+"""Bytes of a kind's, a queue's or a schedule's name."""
+
+PRIORITY_MAX: Final = 9
+MAX_CRASHES_LIMIT: Final = 1_000
+
+OPTIONS: Final = frozenset(
+    {
+        *("args", "connection", "delay_s", "delivery", "max_crashes", "max_retries"),
+        *("priority", "queue", "run_at", "timeout_s", "uuid"),
+    }
+)
+"""The options of a submit, told from the job's own arguments by their names."""
+
+_DEFAULTS: Final = {
+    "queue": "default",
+    "priority": PRIORITY_DEFAULT,
+    "max_retries": 3,
+    "max_crashes": 3,
+    "timeout_s": None,
+    "delivery": Delivery.AT_LEAST_ONCE,
+}
+
+
+def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpec:
+    """Return the checked spec of one job.
+
+    Args:
+        job: A function with `@tb.job`, or the name of a kind.
+        arguments: The job's arguments and the options of `Client.submit`, by name.
+
+    Raises:
+        UsageError: What is wrong, and what to write instead.
+    """
+    kind = None if isinstance(job, str) else kind_of(job)
+    options = {name: arguments[name] for name in OPTIONS & arguments.keys()}
+    args = options.pop("args", None)
+    named = {name: value for name, value in arguments.items() if name not in OPTIONS}
+    if args is not None and named:
+        raise UsageError(f"{', '.join(sorted(named))}: put it into args= with the others")
+    args = named if args is None else args
+    _check_arguments(kind, args, arguments)
+    settings = _settings(kind, options)
+    return JobSpec(
+        uuid=_uuid(options.get("uuid")),
+        kind=checked_name("kind", kind.name if kind else str(job)),
+        args=encode_args(args),
+        **_earliest(options.get("run_at"), options.get("delay_s")),
+        **settings,
+    )
+
+
+def schedule_spec(
+    name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
+) -> ScheduleSpec:
+    """Return the checked spec of a schedule; see `Client.schedule`.
+
+    Raises:
+        InvalidSchedule: The expression or the zone is wrong, or it can never fire.
+        UsageError: Something else is, and what to write instead.
+    """
+    kind = None if isinstance(job, str) else kind_of(job)
+    args = options.pop("args", None) or {}
+    catchup, source = options.pop("catchup", "last"), options.pop("source", "")
+    rule = {key: options.pop(key) for key in ("dst", "gap", "overlap") if key in options}
+    unknown = options.keys() - {"queue", "priority", "max_retries", "timeout_s"}
+    if unknown:
+        raise UsageError(f"{', '.join(sorted(unknown))}: not an option of a schedule")
+    if catchup not in {"last", "none", "all"}:
+        raise UsageError(f"catchup is {catchup!r}: write 'last', 'none' or 'all'")
+    _check_arguments(kind, args, {})
+    expression = parse(cron)
+    load_zone(tz)
+    policy = resolve(expression, **rule)
+    settings = _settings(kind, options)
+    del settings["max_crashes"], settings["delivery"]
+    return ScheduleSpec(
+        name=checked_name("schedule", name),
+        kind=checked_name("kind", kind.name if kind else str(job)),
+        expression=expression.canonical(),
+        tz=tz,
+        gap=policy.gap,
+        overlap=policy.overlap,
+        args=encode_args(args),
+        catchup=catchup,
+        source=source,
+        **settings,
+    )
+
+
+def next_occurrence(spec: ScheduleSpec, after: datetime) -> datetime | None:
+    """Return the first occurrence of a schedule after an instant, None if there is none."""
+    return timetable(spec).next(after)
+
+
+def timetable(spec: ScheduleSpec) -> Timetable:
+    """Return what computes the occurrences of a schedule."""
+    return Timetable(parse(spec.expression), load_zone(spec.tz), spec.gap, spec.overlap)
+
+
+def checked_name(what: str, name: str) -> str:
+    """Return a name that can be stored and shown.
+
+    Raises:
+        UsageError: It is empty, too long, or has characters that cannot be stored.
+    """
+    if not name or not name.isprintable() or len(name.encode(errors="replace")) > NAME_MAX:
+        raise UsageError(f"{what} {name[:80]!r}: write 1 to {NAME_MAX} bytes of printable text")
+    return name
+
+
+def _settings(kind: Kind | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a spec carries: the call's, else the definition's, else defaults."""
+    found = dict(_DEFAULTS)
+    if kind is not None:
+        found |= {
+            "queue": kind.queue,
+            "priority": kind.priority,
+            "max_retries": kind.retry.max_retries,
+            "max_crashes": kind.max_crashes,
+            "timeout_s": kind.timeout_s,
+            "delivery": kind.delivery,
+        }
+    found |= {name: options[name] for name in found.keys() & options.keys()}
+    checked_name("queue", str(found["queue"]))
+    _check_whole("priority", found["priority"], 0, PRIORITY_MAX)
+    _check_whole("max_retries", found["max_retries"], 0, MAX_RETRIES_LIMIT)
+    _check_whole("max_crashes", found["max_crashes"], 1, MAX_CRASHES_LIMIT)
+    if found["timeout_s"] is not None:
+        _check_seconds("timeout_s", found["timeout_s"], least=0.001)
+    try:
+        found["delivery"] = Delivery(found["delivery"])
+    except ValueError:
+        raise UsageError(
+            f"delivery is {found['delivery']!r}: write 'at_least_once' or 'at_most_once'"
+        ) from None
+    return found
+
+
+def _check_arguments(kind: Kind | None, args: dict[str, Any], given: dict[str, Any]) -> None:
+    if not isinstance(args, dict):
+        raise UsageError(f"args is a {type(args).__name__}: pass a dictionary of named arguments")
+    if OCCURRENCE_KEY in args:
+        raise UsageError(f"{OCCURRENCE_KEY!r} is set by schedules: give your argument another name")
+    if kind is None:
+        return
+    signature = inspect.signature(kind.call)
+    clash = sorted(OPTIONS & signature.parameters.keys() & given.keys())
+    if clash:
+        raise UsageError(
+            f"{', '.join(clash)} is both an option and an argument of {kind.name}: "
+            "pass the job's own arguments as args={...}"
+        )
+    context = {kind.context_parameter: None} if kind.context_parameter else {}
+    try:
+        signature.bind(**args, **context)
+    except TypeError as error:
+        raise UsageError(f"{kind.name}{signature}: {error}") from None
+
+
+def _uuid(given: object) -> UUID:
+    if given is None:
+        return new_uuid()
+    try:
+        return given if isinstance(given, UUID) else UUID(str(given))
+    except ValueError:
+        raise UsageError(f"uuid is {given!r}: pass a uuid.UUID or its text") from None
+
+
+def _earliest(run_at: object, delay_s: object) -> dict[str, Any]:
+    if run_at is not None and delay_s is not None:
+        raise UsageError("run_at and delay_s say the same thing twice: pass one of them")
+    if delay_s is not None:
+        _check_seconds("delay_s", delay_s, least=0)
+        return {"delay_s": float(str(delay_s))}
+    if run_at is None:
+        return {}
+    if not isinstance(run_at, datetime) or run_at.tzinfo is None:
+        raise UsageError(f"run_at is {run_at!r}: pass an aware datetime, such as datetime.now(UTC)")
+    return {"run_at": run_at.astimezone(UTC)}
+
+
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise UsageError(f"{name} is {value!r}: write a whole number from {least} to {most:,}")
+
+
+def _check_seconds(name: str, value: object, *, least: float) -> None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not fits or not least <= float(str(value)) <= 10 * 366 * 86_400:
+        raise UsageError(f"{name} is {value!r}: write seconds, from {least} to ten years")

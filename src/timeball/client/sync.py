@@ -1,0 +1,281 @@
+"""Submit jobs, wait for them, look at them: what a program does that is no worker.
+
+`Client` blocks, `AsyncClient` awaits. The second runs the first in threads: there is
+one implementation.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+from timeball.client.specs import OPTIONS, job_spec, next_occurrence, schedule_spec
+from timeball.core.records import CancelAnswer, Job, JobSpec, Schedule
+from timeball.core.states import State
+from timeball.errors import UsageError
+from timeball.store.base import JobFilter, Store
+
+POLL_FIRST_S: Final = 0.002
+POLL_LAST_S: Final = 0.25
+LOOK_MAX: Final = 1_000
+"""Jobs asked about at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A submitted job."""
+
+    client: Client
+    uuid: UUID
+    id: int
+
+    def job(self) -> Job:
+        """Return the job as it is now."""
+        return self.client.get(self.uuid)
+
+    def wait(self, timeout_s: float | None = None) -> Job:
+        """Return the job once it has ended. See `Client.wait`."""
+        return self.client.wait([self], timeout_s)[0]
+
+    def cancel(self) -> CancelAnswer:
+        """Keep it from starting, or ask it to stop. See `Client.cancel`."""
+        return self.client.cancel(self)
+
+
+class Client:
+    """A program's access to a store. Usable as a context manager, from any thread.
+
+    Args:
+        store: Where jobs live.
+        close: Called by `close()`, after the store's own.
+    """
+
+    def __init__(self, store: Store, *, close: Callable[[], None] | None = None) -> None:
+        self.store = store
+        self._close = close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what this client holds. Calling it again does nothing."""
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+    # Submitting
+
+    def submit(self, job: Callable[..., Any] | str, /, **arguments: Any) -> Handle:
+        """Add one job and return its handle.
+
+        Args:
+            job: A function with `@tb.job`, or the name of a kind that some worker knows.
+            **arguments: The job's own arguments by name, and these options: `queue`,
+                `priority` 0 … 9 (9 starts first), `run_at` (aware) or `delay_s` (seconds),
+                `max_retries`, `max_crashes`, `timeout_s`, `delivery`
+                ("at_least_once" or "at_most_once"), `uuid` (submitting the same one again
+                adds nothing), `args` (a dictionary, in place of arguments by name, where a
+                name is also an option's) and `connection` (your own open psycopg
+                connection: the job is there if and only if you commit).
+
+        Raises:
+            UsageError: Something that can never work, and what to write instead.
+            StoreUnavailable: Try again with the same `uuid`.
+        """
+        connection = arguments.pop("connection", None)
+        spec = job_spec(job, arguments)
+        if connection is None:
+            return self.submit_specs([spec])[0]
+        (job_id,) = self.within("submit_within")(connection, [spec])
+        return Handle(self, spec.uuid, job_id)
+
+    def submit_many(
+        self, job: Callable[..., Any] | str, each: Iterable[Mapping[str, Any]], /, **options: Any
+    ) -> list[Handle]:
+        """Add one job for each mapping of arguments, 1,000 in a transaction; return handles."""
+        unknown = options.keys() - (OPTIONS - {"uuid", "args", "connection"})
+        if unknown:
+            raise UsageError(f"{', '.join(sorted(unknown))}: not an option of submit_many")
+        specs = [job_spec(job, {**options, "args": dict(args)}) for args in each]
+        return self.submit_specs(specs)
+
+    def submit_specs(self, specs: Sequence[JobSpec]) -> list[Handle]:
+        """Add jobs that were checked before and return their handles, in order."""
+        handles: list[Handle] = []
+        for start in range(0, len(specs), 1_000):
+            part = specs[start : start + 1_000]
+            ids = self.store.submit(part)
+            handles += [
+                Handle(self, spec.uuid, job_id) for spec, job_id in zip(part, ids, strict=True)
+            ]
+        return handles
+
+    def cancel(self, job: Handle | UUID) -> CancelAnswer:
+        """Keep a job from starting, or ask its running attempt to stop.
+
+        After "cancelled" it never starts; after "requested" no further attempt starts, and
+        the running one may still succeed or fail.
+        """
+        return self.store.cancel(uuid_of(job))
+
+    # Looking
+
+    def get(self, job: Handle | UUID) -> Job:
+        """Return one job as it is now.
+
+        Raises:
+            JobNotFound: No job has that id.
+        """
+        return self.store.get(uuid_of(job))
+
+    def jobs(self, **only: Any) -> list[Job]:
+        """Return a page of jobs, newest first.
+
+        Args:
+            **only: `state`, `queue`, `kind`, `before_id` (the last id of the page before)
+                and `limit` (50).
+        """
+        return self.store.jobs(JobFilter(**only))
+
+    def counts(self, queue: str | None = None) -> dict[State, int]:
+        """Return how many jobs are in each state, all from one snapshot."""
+        found = self.store.counts(queue)
+        return {state: found.get(state, 0) for state in State}
+
+    def sets(self, queue: str | None = None) -> dict[str, int]:
+        """Return the sizes of the four classic sets: pending, running, completed, failed."""
+        count = self.counts(queue)
+        return {
+            "pending": count[State.SCHEDULED] + count[State.WAITING] + count[State.PENDING],
+            "running": count[State.RUNNING],
+            "completed": count[State.SUCCEEDED],
+            "failed": count[State.FAILED] + count[State.CANCELLED] + count[State.SKIPPED],
+        }
+
+    def wait(
+        self,
+        jobs: Collection[Handle | UUID],
+        timeout_s: float | None = None,
+        *,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[Job]:
+        """Return the jobs, in order, once all of them have ended.
+
+        Args:
+            jobs: Handles or uuids.
+            timeout_s: Give up after so many seconds; None waits for ever.
+            on_progress: Called with the number that have ended, now and then.
+
+        Raises:
+            TimeoutError: Some have not ended in time; the text says how many.
+        """
+        waiting = Waiting(self.store, jobs, timeout_s)
+        while (rest_s := waiting.look()) is not None:
+            if on_progress is not None:
+                on_progress(waiting.ended)
+            time.sleep(rest_s)
+        if on_progress is not None:
+            on_progress(waiting.ended)
+        return waiting.jobs()
+
+    # Schedules
+
+    def schedule(
+        self, name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
+    ) -> int:
+        """Add a recurring job or change the one of that name; return its id.
+
+        Declaring the same again changes nothing; a new expression, zone or policy counts
+        from now on.
+
+        Args:
+            name: Unique name of the schedule.
+            job: A function with `@tb.job`, or the name of a kind.
+            cron: Five or six fields, or a nickname such as "@daily".
+            tz: Name of a zone, such as "Europe/Paris".
+            **options: `args` (a dictionary), `dst` ("auto" or "cron") or `gap` and
+                `overlap`, `catchup` ("last", "none", "all"), `queue`, `priority`,
+                `max_retries`, `timeout_s`, `source`.
+
+        Raises:
+            InvalidSchedule: The expression or the zone is wrong, or it can never fire.
+        """
+        spec = schedule_spec(name, job, cron=cron, tz=tz, **options)
+        now = self.store.now()
+        return self.store.declare(spec, cursor=now, next_at=next_occurrence(spec, now))
+
+    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
+        """Retire the schedules that `source` once declared, but for `keep`; return their names."""
+        return self.store.withdraw(source, keep=keep)
+
+    def schedules(self) -> list[Schedule]:
+        """Return every schedule that is not retired, by name."""
+        return self.store.schedules()
+
+    def within(self, verb: str) -> Callable[..., Any]:
+        """Return the store's verb that submits inside a caller's transaction."""
+        found = getattr(self.store, verb, None)
+        if found is None:
+            raise UsageError("connection= needs a PostgreSQL store")
+        return found  # type: ignore[no-any-return]  # of the one store that has it
+
+
+class Waiting:
+    """Waiting for jobs to end: who still runs, and how long to rest before looking again."""
+
+    def __init__(
+        self, store: Store, jobs: Collection[Handle | UUID], timeout_s: float | None
+    ) -> None:
+        self._store = store
+        self._uuids = [uuid_of(job) for job in jobs]
+        self._open = set(self._uuids)
+        self._rest_s = POLL_FIRST_S
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+
+    @property
+    def ended(self) -> int:
+        """How many have ended, as far as we have looked."""
+        return len(self._uuids) - len(self._open)
+
+    def look(self) -> float | None:
+        """Look once; return the seconds to rest before the next look, None when all have ended.
+
+        Raises:
+            TimeoutError: The time is up and some have not ended.
+        """
+        ended = self._store.ended(sorted(self._open)[:LOOK_MAX]) if self._open else set()
+        self._open -= ended
+        if not self._open:
+            return None
+        if ended:
+            self._rest_s = POLL_FIRST_S
+            return 0.0
+        left_s = math.inf if self._deadline is None else self._deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError(
+                f"{len(self._open)} of {len(self._uuids)} jobs have not ended in time"
+            )
+        rest_s, self._rest_s = self._rest_s, min(POLL_LAST_S, 1.5 * self._rest_s)
+        return min(rest_s, left_s)
+
+    def jobs(self) -> list[Job]:
+        """Return the jobs in the order in which they were asked for."""
+        return [self._store.get(uuid) for uuid in self._uuids]
+
+
+def uuid_of(job: Handle | UUID) -> UUID:
+    """Return the uuid of a job given by its handle or its uuid."""
+    return job.uuid if isinstance(job, Handle) else job

@@ -1,0 +1,146 @@
+"""Connections to PostgreSQL, and the one door through which every statement goes.
+
+Every verb borrows a connection for one statement and gives it back: no session
+state, so all of it works through a pooling proxy. Statements are files in ``sql/``
+and are run by their name, so that the fault harness can stand between.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, LiteralString, cast
+
+import psycopg
+from psycopg import errors as pg
+
+from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
+
+SCHEMA_DEFAULT: Final = "timeball"
+CONNECT_TIMEOUT_S: Final = 10
+
+_ROWS = psycopg.rows.tuple_row
+_TRY_AGAIN: Final = (
+    psycopg.OperationalError,  # gone, refused, shut down, disk full, too many connections
+    psycopg.InterfaceError,  # closed under our hands
+    pg.SerializationFailure,
+    pg.DeadlockDetected,
+    pg.ReadOnlySqlTransaction,  # a failover is going on, or this is a replica
+    pg.UniqueViolation,  # the same request twice at once: the other one's answer is next
+)
+
+
+@cache
+def statement(name: str, schema: str = SCHEMA_DEFAULT) -> LiteralString:
+    """Return the text of ``sql/<name>.sql`` for a schema."""
+    return in_schema((files(__package__) / "sql" / f"{name}.sql").read_text("utf-8"), schema)
+
+
+def in_schema(text: str, schema: str) -> LiteralString:
+    """Return SQL text with its ``timeball.`` qualifiers turned into another schema's.
+
+    Raises:
+        UsageError: The schema's name is not a plain lower-case identifier.
+    """
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
+        raise UsageError(
+            f"schema {schema!r}: write lower-case letters, digits and _, not starting with a digit"
+        )
+    if schema != SCHEMA_DEFAULT:
+        text = text.replace("timeball.", f"{schema}.")
+    return cast("LiteralString", text)  # our own files and a checked identifier, nothing else
+
+
+class Connections:
+    """A few connections, made when needed, shared by the threads of one process."""
+
+    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
+        self.dsn = dsn
+        self.schema = schema
+        self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """Run the statement of that name in a transaction of its own; return its rows.
+
+        Raises:
+            StoreUnavailable: It may or may not have happened: send it again.
+            WorkerExpired: The worker that it speaks for was given up.
+            SchemaMismatch: The schema is missing, or of another version.
+        """
+        with self.borrowed() as connection:
+            cursor = connection.cursor(binary=True)
+            cursor.execute(statement(name, self.schema), params)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def borrowed(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """Lend a connection in autocommit mode; its errors become those of this package."""
+        connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        try:
+            connection = self._take()
+            yield connection
+        except psycopg.Error as error:
+            raise _translated(error) from error
+        finally:
+            if connection is not None:
+                self._give_back(connection)
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Return a connection of the caller's own, in autocommit mode."""
+        return psycopg.connect(
+            self.dsn,
+            autocommit=True,
+            prepare_threshold=None,  # prepared statements collide behind a pooling proxy
+            connect_timeout=CONNECT_TIMEOUT_S,
+            application_name="timeball",
+            row_factory=_ROWS,
+        )
+
+    def close(self) -> None:
+        """Close the idle connections now, and each borrowed one when it comes back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> psycopg.Connection[tuple[Any, ...]]:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("this store was closed")
+            if self._idle:
+                return self._idle.pop()
+        return self.connect()
+
+    def _give_back(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        whole = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._lock:
+            if whole and not self._closed:
+                self._idle.append(connection)
+                return
+            # Its siblings come from before the same restart: do not try them one by one.
+            stale, self._idle = self._idle, []
+        for each in (connection, *stale):
+            each.close()
+
+
+def _translated(error: psycopg.Error) -> Exception:
+    if error.sqlstate == "TB001":
+        return WorkerExpired(_text(error))
+    if error.sqlstate in {"TB002", "TB003"}:
+        return UsageError(_text(error))
+    if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
+        return SchemaMismatch(f"{_text(error)}: run `timeball db migrate`")
+    if isinstance(error, _TRY_AGAIN):
+        return StoreUnavailable(_text(error))
+    return error
+
+
+def _text(error: psycopg.Error) -> str:
+    return (error.diag.message_primary or str(error)).strip().splitlines()[0]

@@ -1,0 +1,150 @@
+-- event: claim (pending -> running)
+-- Grant up to p_limit pending turns of the worker's queues by appending one lease, and
+-- return its key; no row of output fields where no lane has any. A lease may hold no turn
+-- at all, where all that were examined had ended before: ask again.
+--
+-- The window (prev, cur] of a lane holds the entries visible in cur and not in prev, so
+-- every committed entry is in exactly one window, however late its transaction commits.
+-- A window is read as ranges of (xid, job_id): the transactions that were in progress at
+-- prev and are visible in cur, then the gaps between those still in progress at cur, so
+-- that a long transaction with a million entries is never walked.
+--
+-- Locks: the worker's row (so that it cannot be given up meanwhile), then one advisory
+-- lock per lane in the order of priority. They are gone before the answer is sent: it is
+-- far smaller than the server's output buffer, which is flushed after the commit.
+-- Plan: pinned, because statistics of a near-empty table cost several times the work.
+CREATE OR REPLACE FUNCTION timeball.claim(
+    p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
+    OUT o_lane integer, OUT o_seq bigint
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+DECLARE
+    v_queues text[];
+    v_lane integer;
+    v_at record;
+    v_prev pg_snapshot;
+    v_cur pg_snapshot;
+    v_pos_xid xid8;
+    v_pos_id bigint;
+    v_jobs bigint[];
+    v_turns integer[];
+BEGIN
+    -- A claim cannot see what its own transaction wrote, and under REPEATABLE READ it
+    -- would read the lane as it was before it waited for the lock.
+    IF current_setting('transaction_isolation') <> 'read committed'
+        OR pg_current_xact_id_if_assigned() IS NOT NULL
+    THEN
+        RAISE EXCEPTION 'a claim runs alone in a READ COMMITTED transaction'
+            USING ERRCODE = 'TB002';
+    END IF;
+
+    SELECT lease.lane, lease.seq INTO o_lane, o_seq
+    FROM timeball.lease WHERE lease.request = p_request;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    SELECT worker.queues INTO v_queues
+    FROM timeball.worker WHERE worker.id = p_worker AND worker.ended_at IS NULL
+    FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
+    END IF;
+
+    FOREACH v_lane IN ARRAY coalesce((
+        SELECT array_agg(lane.id ORDER BY lane.priority DESC, lane.id)
+        FROM timeball.lane WHERE lane.queue = ANY (v_queues)), '{}')
+    LOOP
+        PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
+        SELECT lease.seq, lease.prev, lease.cur, lease.pos_xid, lease.pos_id INTO v_at
+        FROM timeball.lease WHERE lease.lane = v_lane ORDER BY lease.seq DESC LIMIT 1;
+        IF FOUND THEN
+            v_prev := v_at.prev; v_cur := v_at.cur;
+            v_pos_xid := v_at.pos_xid; v_pos_id := v_at.pos_id;
+        ELSE  -- nothing is visible in the first snapshot of all
+            v_prev := '1:1:'; v_cur := '1:1:'; v_pos_xid := '0'; v_pos_id := 0;
+        END IF;
+
+        FOR v_window IN 1..2 LOOP
+            WITH stretch AS (
+                SELECT x AS lo_xid, 0::bigint AS lo_id, x AS hi_xid, 9223372036854775807 AS hi_id
+                FROM pg_snapshot_xip(v_prev) AS x WHERE pg_visible_in_snapshot(x, v_cur)
+                UNION ALL
+                SELECT gap.x, gap.id, lead(gap.x, 1, pg_snapshot_xmax(v_cur)) OVER ends, 0
+                FROM (
+                    SELECT pg_snapshot_xmax(v_prev) AS x, 0::bigint AS id
+                    UNION ALL
+                    SELECT x, 9223372036854775807
+                    FROM pg_snapshot_xip(v_cur) AS x WHERE x >= pg_snapshot_xmax(v_prev)
+                ) AS gap
+                WINDOW ends AS (ORDER BY gap.x, gap.id)
+            ),
+            ahead AS (
+                -- One lower bound per stretch: of two, the index would start at the wrong one.
+                SELECT
+                    CASE WHEN begun THEN v_pos_xid ELSE lo_xid END AS lo_xid,
+                    CASE WHEN begun THEN v_pos_id ELSE lo_id END AS lo_id,
+                    hi_xid, hi_id
+                FROM stretch, LATERAL (SELECT (lo_xid, lo_id) < (v_pos_xid, v_pos_id)) AS a (begun)
+                WHERE (hi_xid, hi_id) > (v_pos_xid, v_pos_id) AND (hi_xid, hi_id) > (lo_xid, lo_id)
+                ORDER BY hi_xid, hi_id
+            ),
+            seen AS MATERIALIZED (
+                SELECT found.xid, found.job_id, found.turn
+                FROM ahead CROSS JOIN LATERAL (
+                    SELECT entry.xid, entry.job_id, entry.turn
+                    FROM timeball.entry
+                    WHERE entry.lane = v_lane
+                      AND (entry.xid, entry.job_id) > (ahead.lo_xid, ahead.lo_id)
+                      AND (entry.xid, entry.job_id) <= (ahead.hi_xid, ahead.hi_id)
+                    ORDER BY entry.xid, entry.job_id
+                ) AS found
+                LIMIT 2 * p_limit + 100
+            ),
+            -- A scalar subquery stays an index probe per row; NOT EXISTS became an anti
+            -- join over all of ended. The CTE is read only as far as the LIMIT needs.
+            live AS MATERIALIZED (
+                SELECT seen.xid, seen.job_id, seen.turn
+                FROM seen
+                WHERE (
+                    SELECT 1 FROM timeball.ended
+                    WHERE ended.job_id = seen.job_id AND ended.turn = seen.turn
+                ) IS NULL
+                LIMIT p_limit
+            ),
+            taken AS MATERIALIZED (
+                SELECT array_agg(live.job_id) AS jobs, array_agg(live.turn) AS turns,
+                    (array_agg(live.xid))[count(*)] AS xid, (array_agg(live.job_id))[count(*)] AS id,
+                    count(*) AS n
+                FROM live
+            )
+            SELECT coalesce(taken.jobs, '{}'), coalesce(taken.turns, '{}'), pos.xid, pos.id
+            INTO v_jobs, v_turns, v_pos_xid, v_pos_id
+            FROM taken CROSS JOIN LATERAL (
+                SELECT taken.xid, taken.id WHERE taken.n = p_limit
+                UNION ALL
+                (SELECT seen.xid, seen.job_id FROM seen WHERE taken.n < p_limit
+                 ORDER BY seen.xid DESC, seen.job_id DESC LIMIT 1)
+            ) AS pos;
+            EXIT WHEN v_jobs IS NOT NULL OR v_window = 2;
+            v_prev := v_cur; v_cur := pg_current_snapshot(); v_pos_xid := '0'; v_pos_id := 0;
+        END LOOP;
+
+        IF v_jobs IS NOT NULL THEN
+            o_lane := v_lane;
+            o_seq := coalesce(v_at.seq, 0) + 1;
+            INSERT INTO timeball.lease
+                (lane, seq, worker, request, floor, prev, cur, pos_xid, pos_id, job_ids, turns)
+            VALUES (o_lane, o_seq, p_worker, p_request,
+                coalesce(p_floors[array_position(p_lanes, v_lane)], 0),
+                v_prev, v_cur, v_pos_xid, v_pos_id, v_jobs, v_turns);
+            RETURN;
+        END IF;
+    END LOOP;
+END
+$function$;

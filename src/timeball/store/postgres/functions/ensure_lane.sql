@@ -1,0 +1,8 @@
+-- Make the lane of a queue and priority class where it is missing, and return its id.
+-- Runs in a transaction of its own: an uncommitted lane would block others.
+CREATE OR REPLACE FUNCTION timeball.ensure_lane(p_queue text, p_priority integer)
+RETURNS integer LANGUAGE sql
+AS $function$
+INSERT INTO timeball.lane (queue, priority) VALUES (p_queue, p_priority) ON CONFLICT DO NOTHING;
+SELECT lane.id FROM timeball.lane WHERE lane.queue = p_queue AND lane.priority = p_priority;
+$function$;

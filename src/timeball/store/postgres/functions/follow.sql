@@ -1,0 +1,61 @@
+-- event: retry, snooze, release, expire (running -> scheduled, pending, cancelled)
+-- Give each job whose turn has just ended without a terminal state its next turn, or end
+-- it cancelled where that was requested. Called in the transaction that ended the turns,
+-- as a later statement: what is read here must be newer than the lock.
+--
+-- Locks the job rows in the order of their ids; `cancel` takes the same lock before it
+-- writes a request, so that no request is missed.
+CREATE OR REPLACE FUNCTION timeball.follow(
+    p_job_ids bigint[], p_turns integer[], p_events text[], p_reasons text[],
+    p_delays_s double precision[], p_began boolean[]
+) RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+BEGIN
+    PERFORM 1 FROM timeball.job
+    WHERE job.id = ANY (p_job_ids)
+    ORDER BY job.id
+    FOR NO KEY UPDATE;
+
+    WITH past AS MATERIALIZED (
+        SELECT job.id AS job_id, done.turn + 1 AS turn, done.reason, done.delay_s, job.kind,
+            coalesce(entry.lane, job.lane) AS lane,
+            coalesce(entry.attempts, 0) + done.began::integer AS attempts,
+            coalesce(entry.failures, 0) + (done.event = 'retried')::integer AS failures,
+            coalesce(entry.crashes, 0) + (done.event = 'lost')::integer AS crashes,
+            EXISTS (
+                SELECT FROM timeball.event
+                WHERE event.job_id = job.id AND event.turn = done.turn
+                  AND event.kind = 'cancel_requested'
+            ) AS unwanted
+        FROM unnest(p_job_ids, p_turns, p_events, p_reasons, p_delays_s, p_began)
+            AS done (job_id, turn, event, reason, delay_s, began)
+        JOIN timeball.job ON job.id = done.job_id
+        LEFT JOIN timeball.entry
+            ON entry.job_id = job.id AND entry.turn = done.turn AND entry.attempts IS NOT NULL
+    ),
+    cancelled AS (
+        INSERT INTO timeball.ended (job_id, turn, event, reason)
+        SELECT past.job_id, past.turn, 'cancelled', 'requested'
+        FROM past WHERE past.unwanted ORDER BY past.job_id
+    ),
+    again AS (
+        INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
+        SELECT past.lane, past.job_id, past.turn, past.attempts, past.failures, past.crashes, 0
+        FROM past
+        WHERE NOT past.unwanted AND past.delay_s IS NULL AND past.reason IS DISTINCT FROM 'no_worker'
+        ORDER BY past.job_id
+    )
+    INSERT INTO timeball.held
+        (job_id, turn, state, lane, run_at, reason, kind, attempts, failures, crashes, delay_s)
+    SELECT past.job_id, past.turn,
+        CASE WHEN past.reason = 'no_worker' THEN 'pending' ELSE 'scheduled' END, past.lane,
+        CASE WHEN past.reason IS DISTINCT FROM 'no_worker'
+            THEN timeball.clock() + make_interval(secs => past.delay_s) END,
+        past.reason, past.kind, past.attempts, past.failures, past.crashes,
+        coalesce(past.delay_s, 0)
+    FROM past
+    WHERE NOT past.unwanted AND (past.delay_s IS NOT NULL OR past.reason = 'no_worker')
+    ORDER BY past.job_id;
+END
+$function$;

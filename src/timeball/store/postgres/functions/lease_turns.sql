@@ -1,0 +1,22 @@
+-- Return what a worker needs to carry out the turns of one lease, in their order.
+CREATE OR REPLACE FUNCTION timeball.lease_turns(p_lane integer, p_seq bigint, p_worker bigint)
+RETURNS TABLE (
+    job_id bigint, turn integer, uuid uuid, kind text, args text, attempts integer,
+    failures integer, crashes integer, delay_s double precision, max_retries integer,
+    timeout_s double precision, granted_at double precision
+) LANGUAGE sql STABLE
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+SELECT job.id, granted.turn, job.uuid, job.kind, job.args::text, coalesce(again.attempts, 0),
+    coalesce(again.failures, 0), coalesce(again.crashes, 0), coalesce(again.delay_s, 0),
+    job.max_retries, job.timeout_s, extract(epoch FROM lease.at)::double precision
+FROM timeball.lease
+CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) WITH ORDINALITY AS granted (job_id, turn, n)
+JOIN timeball.job ON job.id = granted.job_id
+LEFT JOIN timeball.entry AS again
+    ON again.job_id = granted.job_id AND again.turn = granted.turn AND again.attempts IS NOT NULL
+WHERE lease.lane = p_lane AND lease.seq = p_seq AND lease.worker = p_worker
+ORDER BY granted.n;
+$function$;

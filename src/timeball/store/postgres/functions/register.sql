@@ -1,0 +1,27 @@
+-- Add a worker and return its id. Jobs that waited for one of its kinds come back at once.
+CREATE OR REPLACE FUNCTION timeball.register(
+    p_name text, p_kinds text[], p_queues text[], p_lease_s double precision
+) RETURNS bigint LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    v_worker bigint;
+BEGIN
+    INSERT INTO timeball.worker (name, kinds, queues, lease_s)
+    VALUES (p_name, p_kinds, p_queues, p_lease_s)
+    RETURNING worker.id INTO v_worker;
+
+    WITH known AS MATERIALIZED (
+        SELECT held.job_id FROM timeball.held
+        WHERE held.reason = 'no_worker' AND held.kind = ANY (p_kinds)
+        ORDER BY held.job_id
+        FOR UPDATE SKIP LOCKED
+    ),
+    gone AS (
+        DELETE FROM timeball.held USING known WHERE held.job_id = known.job_id RETURNING held.*
+    )
+    INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
+    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s FROM gone ORDER BY job_id;
+    RETURN v_worker;
+END
+$function$;

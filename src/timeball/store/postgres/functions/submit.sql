@@ -1,0 +1,65 @@
+-- event: submit (-> scheduled, pending)
+-- Add the jobs described by a JSON array of objects and return their ids in its order. For
+-- any language, and inside the caller's own transaction: visible iff that commits.
+--
+-- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
+-- max_retries 3, max_crashes 3, at_most_once false, timeout_s. A uuid that is known already
+-- adds nothing and gives that job's id.
+CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb)
+RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_missing text;
+BEGIN
+    SELECT format('queue %s, priority %s', given.queue, given.priority) INTO v_missing
+    FROM (
+        SELECT DISTINCT coalesce(spec.queue, 'default') AS queue, coalesce(spec.priority, 5) AS priority
+        FROM jsonb_to_recordset(p_jobs) AS spec (queue text, priority smallint)
+    ) AS given
+    LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority
+    WHERE lane.id IS NULL LIMIT 1;
+    -- Not made here: an uncommitted lane would block every other submitter to it.
+    IF FOUND THEN
+        RAISE EXCEPTION '% has no lane yet', v_missing USING ERRCODE = 'TB003',
+            HINT = 'Call timeball.ensure_lane(queue, priority) once, in a transaction of its own.';
+    END IF;
+
+    WITH given AS MATERIALIZED (
+        SELECT spec.*, coalesce(
+            spec.run_at, timeball.now() + make_interval(secs => spec.delay_s)) AS due_at
+        FROM jsonb_to_recordset(p_jobs) AS spec (
+            uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
+            delay_s double precision, max_retries integer, max_crashes integer,
+            at_most_once boolean, timeout_s double precision)
+    ),
+    added AS (
+        INSERT INTO timeball.job
+            (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at)
+        SELECT given.uuid, lane.id, given.kind, coalesce(given.args, '{}'),
+            coalesce(given.max_retries, 3), coalesce(given.max_crashes, 3),
+            coalesce(given.at_most_once, false), given.timeout_s,
+            CASE WHEN given.due_at > timeball.now() THEN given.due_at END
+        FROM given
+        JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
+            AND lane.priority = coalesce(given.priority, 5)
+        ON CONFLICT (uuid) DO NOTHING
+        RETURNING job.id, job.lane, job.kind, job.run_at
+    ),
+    held AS (
+        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind)
+        SELECT added.id, 1, 'scheduled', added.lane, added.run_at, added.kind
+        FROM added WHERE added.run_at IS NOT NULL
+    )
+    INSERT INTO timeball.entry (lane, job_id)
+    SELECT added.lane, added.id FROM added WHERE added.run_at IS NULL;
+
+    -- A statement of its own: a uuid that somebody else has just committed is seen only now.
+    RETURN QUERY
+    SELECT (SELECT job.id FROM timeball.job WHERE job.uuid = (spec.value ->> 'uuid')::uuid),
+        (spec.value ->> 'uuid')::uuid
+    FROM jsonb_array_elements(p_jobs) WITH ORDINALITY AS spec (value, n)
+    ORDER BY spec.n;
+END
+$function$;

@@ -1,0 +1,41 @@
+-- Return what became of each settlement that was sent, and record the stale ones. A part of
+-- `settle`, as a later statement: an ending that another transaction has just committed, and
+-- which the insert met, is seen only by a newer snapshot.
+CREATE OR REPLACE FUNCTION timeball.verdicts(
+    p_worker bigint, p_job_ids bigint[], p_turns integer[], p_events text[],
+    p_new bigint[], p_new_turns integer[]
+) RETURNS text[] LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_nestloop = on
+AS $function$
+DECLARE
+    v_verdicts text[];
+BEGIN
+    WITH sent AS MATERIALIZED (
+        SELECT u.n, u.job_id, u.turn, u.event,
+            row_number() OVER (PARTITION BY u.job_id, u.turn ORDER BY u.n) = 1 AS first
+        FROM unnest(p_job_ids, p_turns, p_events) WITH ORDINALITY AS u (job_id, turn, event, n)
+    ),
+    new AS MATERIALIZED (
+        SELECT u.job_id, u.turn FROM unnest(p_new, p_new_turns) AS u (job_id, turn)
+    )
+    SELECT array_agg(
+        CASE
+            WHEN sent.first AND (sent.job_id, sent.turn) IN (SELECT new.job_id, new.turn FROM new)
+                THEN 'accepted'
+            WHEN (
+                SELECT ended.worker = p_worker AND ended.event = sent.event FROM timeball.ended
+                WHERE ended.job_id = sent.job_id AND ended.turn = sent.turn
+            ) THEN 'already'
+            ELSE 'stale'
+        END ORDER BY sent.n)
+    INTO v_verdicts FROM sent;
+
+    INSERT INTO timeball.event (kind, job_id, turn, worker, detail)
+    SELECT 'stale_settlement', u.job_id, u.turn, p_worker, u.event
+    FROM unnest(p_job_ids, p_turns, p_events, v_verdicts) AS u (job_id, turn, event, verdict)
+    WHERE u.verdict = 'stale'
+    ORDER BY u.job_id, u.turn;
+    RETURN v_verdicts;
+END
+$function$;

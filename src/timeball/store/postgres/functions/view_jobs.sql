@@ -1,0 +1,37 @@
+-- One row per job with its state, for people with psql and for the readers of this package.
+-- The state is that of the highest turn: held, or an entry that has not ended (running where
+-- the lane's cursor has passed it), or the last ending.
+CREATE OR REPLACE VIEW timeball.jobs AS
+SELECT job.id, job.uuid, job.kind, lane.queue, lane.priority,
+    CASE
+        WHEN held.job_id IS NOT NULL THEN held.state
+        WHEN entry.turn IS NOT NULL THEN
+            CASE WHEN timeball.passed(entry.lane, entry.xid, job.id) THEN 'running' ELSE 'pending' END
+        WHEN last.event = 'expired' THEN 'skipped'
+        ELSE last.event
+    END AS state,
+    coalesce(held.turn, entry.turn, last.turn) AS turn,
+    coalesce(held.attempts, past.attempts, 0) + coalesce((
+        entry.turn IS NULL AND held.job_id IS NULL AND (last.began_at IS NOT NULL
+            OR last.reason IN ('quarantined', 'lost')))::integer, 0) AS attempts,
+    coalesce(held.failures, past.failures, 0) + coalesce((
+        entry.turn IS NULL AND held.job_id IS NULL AND last.event = 'failed'
+            AND last.began_at IS NOT NULL)::integer, 0) AS failures,
+    coalesce(held.crashes, past.crashes, 0) + coalesce((
+        entry.turn IS NULL AND held.job_id IS NULL
+            AND last.reason IN ('quarantined', 'lost'))::integer, 0) AS crashes,
+    job.max_retries, job.created_at, held.run_at, last.began_at,
+    CASE WHEN held.job_id IS NULL AND entry.turn IS NULL THEN last.at END AS ended_at,
+    last.worker, coalesce(held.reason, last.reason) AS reason, last.error_type, last.error,
+    job.args, last.result
+FROM timeball.job
+JOIN timeball.lane ON lane.id = job.lane
+LEFT JOIN timeball.held ON held.job_id = job.id
+LEFT JOIN LATERAL (
+    SELECT ended.* FROM timeball.ended WHERE ended.job_id = job.id ORDER BY ended.turn DESC LIMIT 1
+) AS last ON true
+LEFT JOIN LATERAL timeball.latest_entry(job.id) AS entry ON held.job_id IS NULL
+LEFT JOIN LATERAL (
+    SELECT e.attempts, e.failures, e.crashes FROM timeball.entry AS e
+    WHERE e.job_id = job.id AND e.attempts IS NOT NULL ORDER BY e.turn DESC LIMIT 1
+) AS past ON held.job_id IS NULL;

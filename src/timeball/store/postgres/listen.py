@@ -1,0 +1,71 @@
+"""Being woken by PostgreSQL when there may be work: a hint, and never needed.
+
+LISTEN needs a session of its own. TCP does not notice a proxy that swallows packets,
+so a quiet connection is checked by a round trip; a broken one is made anew, with a
+backoff, while the worker goes on by polling.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import Final
+
+import psycopg
+
+from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
+
+CHECK_S: Final = 15.0
+"""Seconds of silence after which the connection is checked."""
+
+TICK_S: Final = 0.5
+"""Seconds until `stop` is noticed."""
+
+BACKOFF_MAX_S: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+def wake_channel(schema: str) -> str:
+    """Return the NOTIFY channel of a schema."""
+    return f"{schema}_wake"
+
+
+def listen(connections: Connections, wake: Callable[[], None], stop: Event) -> None:
+    """Call `wake` for each notification until `stop` is set. Blocks; outlives any outage."""
+    backoff_s = 0.1
+    while not stop.is_set():
+        try:
+            with connections.connect() as connection:
+                _subscribe(connection, connections.schema)
+                wake()  # what was submitted before we listened
+                backoff_s = 0.1
+                _relay(connection, wake, stop)
+        except psycopg.Error as error:
+            log.warning("listener lost, polling meanwhile: %s", str(error).strip())
+            stop.wait(backoff_s)
+            backoff_s = min(BACKOFF_MAX_S, 2 * backoff_s)
+
+
+def _subscribe(connection: psycopg.Connection[object], schema: str) -> None:
+    text = statement("listen", schema)
+    if schema != SCHEMA_DEFAULT:
+        text = text.replace(wake_channel(SCHEMA_DEFAULT), wake_channel(schema))
+    connection.execute(text)
+
+
+def _relay(
+    connection: psycopg.Connection[object], wake: Callable[[], None], stop: Event
+) -> None:
+    quiet_s = 0.0
+    while not stop.is_set():
+        heard = False
+        for _ in connection.notifies(timeout=TICK_S, stop_after=1):
+            heard = True
+        if heard:
+            wake()
+        quiet_s = 0.0 if heard else quiet_s + TICK_S
+        if quiet_s >= CHECK_S:
+            connection.execute("SELECT 1")
+            quiet_s = 0.0

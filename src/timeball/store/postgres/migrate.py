@@ -1,0 +1,133 @@
+"""Bring a database's schema up to date: numbered files once, functions whenever they change.
+
+`migrations/` holds numbered files, each run once and never edited afterwards: its
+checksum is kept and compared. `functions/` holds one function or view a file, which
+replaces the one before it whenever the file has changed. All of it happens in one
+transaction under one advisory lock, so that any number of programs may start at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+import psycopg
+
+from timeball.errors import SchemaMismatch
+from timeball.store.postgres.connections import (
+    SCHEMA_DEFAULT,
+    Connections,
+    in_schema,
+    statement,
+)
+
+_LOCK: Final = 0x7469_6D65_6261_6C6C
+"""Key of the advisory lock: the letters of "timeball"."""
+
+
+class Migration(NamedTuple):
+    """One file that makes a part of the schema."""
+
+    name: str
+    text: str
+    checksum: str
+    """SHA-256 of the file, in hexadecimal."""
+
+    repeatable: bool
+
+
+def migrations() -> list[Migration]:
+    """Return all files in the order in which they are run."""
+    found = []
+    for folder, repeatable in (("migrations", False), ("functions", True)):
+        for path in sorted((files(__package__) / folder).iterdir(), key=lambda path: path.name):
+            if path.name.endswith(".sql"):
+                text = path.read_text("utf-8")
+                checksum = hashlib.sha256(text.encode()).hexdigest()
+                found.append(Migration(f"{folder}/{path.name}", text, checksum, repeatable))
+    return found
+
+
+def migrate(connections: Connections) -> list[str]:
+    """Apply what is missing or has changed; return the names of what was applied.
+
+    Raises:
+        SchemaMismatch: The database was migrated by a newer version, or a numbered file
+            is not the one that was applied.
+    """
+    schema = connections.schema
+    with connections.borrowed() as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        connection.execute("SET LOCAL check_function_bodies = off")  # they may call each other
+        connection.execute(in_schema(f"CREATE SCHEMA IF NOT EXISTS {schema}", schema))
+        connection.execute(statement("migration_table", schema))
+        todo = _missing(connection, schema)
+        for migration in todo:
+            connection.execute(in_schema(migration.text, schema))
+            connection.execute(
+                statement("migration_applied", schema),
+                {"name": migration.name, "checksum": migration.checksum},
+            )
+    return [migration.name for migration in todo]
+
+
+def check(connections: Connections) -> None:
+    """Return if the schema fits this program.
+
+    Raises:
+        SchemaMismatch: It is missing, older or newer; the text says what to do.
+    """
+    with connections.borrowed() as connection:
+        exists = connection.execute("SELECT to_regclass(%s)", [f"{connections.schema}.migration"])
+        row = exists.fetchone()
+        if row is None or row[0] is None:
+            raise SchemaMismatch("the database has no Timeball schema: run `timeball db migrate`")
+        todo = _missing(connection, connections.schema)
+    if todo:
+        raise SchemaMismatch(
+            f"the schema lacks {len(todo)} changes of this version, the first of them "
+            f"{todo[0].name}: run `timeball db migrate`"
+        )
+
+
+def script(schema: str = SCHEMA_DEFAULT) -> str:
+    """Return one SQL script that makes the whole schema, for people who run it themselves."""
+    parts = [
+        "BEGIN;",
+        f"SELECT pg_advisory_xact_lock({_LOCK});",
+        "SET LOCAL check_function_bodies = off;",
+        f"CREATE SCHEMA IF NOT EXISTS {schema};",
+        statement("migration_table", schema),
+    ]
+    for migration in migrations():
+        parts += [
+            f"-- {migration.name}",
+            in_schema(migration.text, schema),
+            f"INSERT INTO {schema}.migration (name, checksum) "  # noqa: S608 - our own file names
+            f"VALUES ('{migration.name}', '{migration.checksum}');",
+        ]
+    return "\n".join([*parts, "COMMIT;", ""])
+
+
+def _missing(connection: psycopg.Connection[Any], schema: str) -> list[Migration]:
+    applied = dict(connection.execute(statement("migrations", schema)).fetchall())
+    known = migrations()
+    unknown = sorted(set(applied) - {migration.name for migration in known})
+    numbered = [name for name in unknown if name.startswith("migrations/")]
+    if numbered:
+        raise SchemaMismatch(
+            f"the database has {numbered[-1]}, which this version does not know: "
+            "install the newer Timeball that migrated it"
+        )
+    todo = []
+    for migration in known:
+        checksum = applied.get(migration.name)
+        if checksum is not None and not migration.repeatable and checksum != migration.checksum:
+            raise SchemaMismatch(
+                f"{migration.name} is not the file that was applied to this database: "
+                "install the version that it was migrated with"
+            )
+        if checksum != migration.checksum:
+            todo.append(migration)
+    return todo

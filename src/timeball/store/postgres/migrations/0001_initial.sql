@@ -1,0 +1,176 @@
+-- The tables of Timeball: an append-only ledger, and small tables around it.
+-- Nothing in job, entry, lease or ended is ever updated or deleted on the hot path.
+
+-- The present instant. A session may set timeball.now to travel in time. STABLE and
+-- inlinable: a volatile function here would keep a WHERE clause from using its index.
+CREATE FUNCTION timeball.now() RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(nullif(current_setting('timeball.now', true), '')::timestamptz, statement_timestamp());
+
+-- The instant of the call itself: for stamps that are made after waiting for a lock.
+CREATE FUNCTION timeball.clock() RETURNS timestamptz
+LANGUAGE sql VOLATILE PARALLEL SAFE
+RETURN coalesce(nullif(current_setting('timeball.now', true), '')::timestamptz, clock_timestamp());
+
+-- The order in which jobs of one queue and priority class start.
+CREATE TABLE timeball.lane (
+    id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue    text NOT NULL CHECK (queue <> '' AND octet_length(queue) <= 256),
+    priority smallint NOT NULL CHECK (priority BETWEEN 0 AND 9),
+    UNIQUE (queue, priority)
+);
+
+-- Facts about a job, one row each, never changed.
+CREATE TABLE timeball.job (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    uuid         uuid NOT NULL UNIQUE,
+    lane         integer NOT NULL,
+    kind         text NOT NULL,
+    args         jsonb NOT NULL,
+    max_retries  integer NOT NULL CHECK (max_retries >= 0),
+    max_crashes  integer NOT NULL CHECK (max_crashes >= 1),
+    at_most_once boolean NOT NULL,
+    timeout_s    double precision CHECK (timeout_s > 0),
+    run_at       timestamptz,
+    xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    created_at   timestamptz NOT NULL DEFAULT timeball.now()
+);
+
+-- This turn of this job may start now. The counts are null for the entry that a
+-- submit makes: nothing has happened to the job yet.
+CREATE TABLE timeball.entry (
+    lane     integer NOT NULL,
+    xid      xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    job_id   bigint NOT NULL,
+    turn     integer NOT NULL DEFAULT 1,
+    at       timestamptz NOT NULL DEFAULT timeball.clock(),
+    attempts integer,
+    failures integer,
+    crashes  integer,
+    delay_s  double precision
+);
+CREATE UNIQUE INDEX entry_order ON timeball.entry (lane, xid, job_id);
+CREATE UNIQUE INDEX entry_again ON timeball.entry (job_id, turn) WHERE attempts IS NOT NULL;
+
+-- One claimed batch of turns. The newest lease of a lane is its cursor: the window
+-- between two snapshots that was being read, and how far.
+CREATE TABLE timeball.lease (
+    lane    integer NOT NULL,
+    seq     bigint NOT NULL,
+    worker  bigint,               -- null: a decision made under the lane's lock, no turns
+    request uuid UNIQUE,
+    floor   bigint,               -- this worker's oldest lease here that had open turns
+    prev    pg_snapshot NOT NULL,
+    cur     pg_snapshot NOT NULL,
+    pos_xid xid8 NOT NULL,
+    pos_id  bigint NOT NULL,
+    job_ids bigint[] NOT NULL,
+    turns   integer[] NOT NULL,
+    at      timestamptz NOT NULL DEFAULT timeball.clock(),
+    PRIMARY KEY (lane, seq)
+);
+CREATE INDEX lease_of_worker ON timeball.lease (worker, lane, seq) WHERE worker IS NOT NULL;
+
+-- How one turn ended. The key is the fence: whoever comes second is refused.
+CREATE TABLE timeball.ended (
+    job_id     bigint NOT NULL,
+    turn       integer NOT NULL,
+    event      text NOT NULL CHECK (event IN (
+        'succeeded', 'failed', 'cancelled', 'skipped', 'expired',
+        'retried', 'snoozed', 'released', 'lost', 'moved', 'awaited')),
+    reason     text,
+    began_at   timestamptz,
+    ran_s      double precision,
+    at         timestamptz NOT NULL DEFAULT timeball.clock(),
+    worker     bigint,
+    result     jsonb,
+    error_type text,
+    error      text,
+    PRIMARY KEY (job_id, turn)
+);
+
+-- Jobs that may not start yet: the only part of a job's life that is a row which goes away.
+CREATE TABLE timeball.held (
+    job_id   bigint PRIMARY KEY,
+    turn     integer NOT NULL,
+    state    text NOT NULL CHECK (state IN ('scheduled', 'waiting', 'pending')),
+    lane     integer NOT NULL,
+    run_at   timestamptz,
+    reason   text,
+    kind     text NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
+    crashes  integer NOT NULL DEFAULT 0,
+    delay_s  double precision NOT NULL DEFAULT 0,
+    at       timestamptz NOT NULL DEFAULT timeball.now(),
+    CONSTRAINT held_until CHECK ((state = 'scheduled') = (run_at IS NOT NULL)),
+    CONSTRAINT held_because CHECK (state <> 'pending' OR reason IS NOT NULL)
+);
+CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
+CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
+
+CREATE TABLE timeball.worker (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text NOT NULL,
+    kinds      text[] NOT NULL,
+    queues     text[] NOT NULL,
+    lease_s    double precision NOT NULL CHECK (lease_s > 0),
+    beat       bigint NOT NULL DEFAULT 0,
+    started_at timestamptz NOT NULL DEFAULT timeball.now(),
+    beat_at    timestamptz NOT NULL DEFAULT timeball.now(),
+    ended_at   timestamptz,
+    end_reason text CHECK (end_reason IN ('expired', 'retired')),
+    CONSTRAINT worker_end CHECK ((ended_at IS NULL) = (end_reason IS NULL))
+);
+CREATE INDEX worker_live ON timeball.worker (id) WHERE ended_at IS NULL;
+
+CREATE TABLE timeball.schedule (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name        text NOT NULL UNIQUE,
+    kind        text NOT NULL,
+    expression  text NOT NULL,
+    tz          text NOT NULL,
+    gap         text NOT NULL CHECK (gap IN ('next_valid', 'shift', 'skip', 'prev_valid')),
+    overlap     text NOT NULL CHECK (overlap IN ('first', 'second', 'both')),
+    args        jsonb NOT NULL,
+    queue       text NOT NULL,
+    priority    smallint NOT NULL,
+    max_retries integer NOT NULL,
+    timeout_s   double precision,
+    catchup     text NOT NULL CHECK (catchup IN ('last', 'none', 'all')),
+    source      text NOT NULL,
+    state       text NOT NULL DEFAULT 'active'
+        CHECK (state IN ('active', 'paused', 'error', 'retired')),
+    error       text,
+    revision    bigint NOT NULL DEFAULT 1,
+    active_from timestamptz NOT NULL,  -- occurrences after this instant are decided
+    cursor_at   timestamptz NOT NULL,  -- those up to here, inclusive, have been
+    next_at     timestamptz
+);
+CREATE INDEX schedule_due ON timeball.schedule (next_at, id) WHERE state = 'active';
+
+-- What was done about each occurrence. The key is the promise: never twice.
+CREATE TABLE timeball.occurrence (
+    schedule_id bigint NOT NULL,
+    nominal_at  timestamptz NOT NULL,
+    decision    text NOT NULL CHECK (decision IN ('fired', 'skipped')),
+    reason      text,
+    job_id      bigint,
+    at          timestamptz NOT NULL DEFAULT timeball.clock(),
+    PRIMARY KEY (schedule_id, nominal_at),
+    CONSTRAINT occurrence_job CHECK ((decision = 'fired') = (job_id IS NOT NULL)),
+    CONSTRAINT occurrence_reason CHECK (decision = 'fired' OR reason IS NOT NULL)
+);
+
+-- Rare events that no other table records.
+CREATE TABLE timeball.event (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     timestamptz NOT NULL DEFAULT timeball.clock(),
+    kind   text NOT NULL CHECK (kind IN ('stale_settlement', 'cancel_requested', 'worker_expired')),
+    job_id bigint,
+    turn   integer,
+    worker bigint,
+    detail text
+);
+CREATE INDEX event_of_job ON timeball.event (job_id) WHERE job_id IS NOT NULL;
+CREATE UNIQUE INDEX event_request ON timeball.event (job_id, turn) WHERE kind = 'cancel_requested';

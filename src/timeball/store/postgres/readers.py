@@ -1,0 +1,183 @@
+"""From rows to the records that people and audits read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import psycopg
+
+from timeball.core.history import (
+    EndingRecord,
+    EntryRecord,
+    GrantRecord,
+    HeldRecord,
+    JobHistory,
+    OccurrenceRecord,
+    ScheduleRecord,
+    StaleRecord,
+)
+from timeball.core.payload import decode_value
+from timeball.core.records import Decision, Delivery, Job, Schedule, ScheduleSpec
+from timeball.core.states import Ending, State
+from timeball.store.postgres.connections import Connections, statement
+
+Row = tuple[Any, ...]
+
+_PAGE: Final = 5_000
+"""Rows fetched at a time by a streaming read."""
+
+
+def job_of(row: Row) -> Job:
+    """Return the job of a row of ``get.sql`` or ``jobs.sql``."""
+    (id_, uuid, kind, queue, priority, state, turn, attempts, failures, crashes) = row[:10]
+    (max_retries, created_at, run_at, began_at, ended_at, worker) = row[10:16]
+    (reason, error_type, error, args, result) = row[16:]
+    return Job(
+        id=id_,
+        uuid=uuid,
+        kind=kind,
+        queue=queue,
+        priority=priority,
+        state=State(state),
+        turn=turn,
+        attempts=attempts,
+        failures=failures,
+        crashes=crashes,
+        max_retries=max_retries,
+        created_at=created_at.astimezone(UTC),
+        run_at=_utc(run_at),
+        began_at=_utc(began_at),
+        ended_at=_utc(ended_at),
+        worker=worker,
+        reason=reason,
+        error_type=error_type,
+        error=error,
+        args=decode_value(args),
+        result=decode_value(result),
+    )
+
+
+def schedule_of(row: Row) -> Schedule:
+    """Return the schedule of a row of ``schedules.sql`` or ``due_schedules.sql``."""
+    (id_, revision, cursor, next_at, state, error, name, kind, expression, tz) = row[:10]
+    (gap, overlap, args, queue, priority, max_retries, timeout_s, catchup, source) = row[10:]
+    spec = ScheduleSpec(
+        name=name,
+        kind=kind,
+        expression=expression,
+        tz=tz,
+        gap=gap,
+        overlap=overlap,
+        args=args,
+        queue=queue,
+        priority=priority,
+        max_retries=max_retries,
+        timeout_s=timeout_s,
+        catchup=catchup,
+        source=source,
+    )
+    return Schedule(id_, spec, revision, cursor.astimezone(UTC), _utc(next_at), state, error)
+
+
+def histories(connections: Connections) -> Iterator[JobHistory]:
+    """Return every job's history by id, merged from six ordered streams of one snapshot."""
+    with _snapshot(connections) as stream:
+        entries = _Groups(stream("history_entries"))
+        grants = _Groups(stream("history_grants"))
+        endings = _Groups(stream("history_endings"))
+        held = _Groups(stream("history_held"))
+        events = _Groups(stream("history_events"))
+        for id_, uuid, kind, retries, crashes, once, created_at, run_at in stream("history_jobs"):
+            happened = events.of(id_)
+            requests = [at for what, _, _, at in happened if what == "cancel_requested"]
+            yield JobHistory(
+                id=id_,
+                uuid=uuid,
+                kind=kind,
+                max_retries=retries,
+                max_crashes=crashes,
+                delivery=Delivery.AT_MOST_ONCE if once else Delivery.AT_LEAST_ONCE,
+                created_at=created_at,
+                run_at=run_at,
+                entries=tuple(EntryRecord(*row) for row in entries.of(id_)),
+                grants=tuple(GrantRecord(*row) for row in grants.of(id_)),
+                endings=tuple(
+                    EndingRecord(turn, Ending(event), *rest)
+                    for turn, event, *rest in endings.of(id_)
+                ),
+                held=next(
+                    (HeldRecord(turn, State(s), *rest) for turn, s, *rest in held.of(id_)), None
+                ),
+                cancel_requested_at=min(requests, default=None),
+                stale=tuple(
+                    StaleRecord(turn, worker, at)
+                    for what, turn, worker, at in happened
+                    if what == "stale_settlement"
+                ),
+            )
+
+
+def schedule_histories(
+    connections: Connections,
+) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:
+    """Return every schedule with the decisions about its occurrences, from one snapshot."""
+    with _snapshot(connections) as stream:
+        decided = _Groups(stream("history_occurrences"))
+        for id_, name, active_from, cursor in stream("history_schedules"):
+            record = ScheduleRecord(id_, name, active_from.astimezone(UTC), cursor.astimezone(UTC))
+            yield (
+                record,
+                [
+                    OccurrenceRecord(
+                        id_,
+                        nominal_at.astimezone(UTC),
+                        Decision(decision),
+                        reason,
+                        job_id,
+                        at.astimezone(UTC),
+                    )
+                    for nominal_at, decision, reason, job_id, at in decided.of(id_)
+                ],
+            )
+
+
+class _Groups:
+    """The rows of a stream ordered by its first column, handed out one key at a time."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._groups = groupby(rows, key=itemgetter(0))
+        self._next = next(self._groups, None)
+
+    def of(self, key: int) -> list[Row]:
+        """Return the rows of `key` without it; keys must be asked for in order."""
+        while self._next is not None and self._next[0] < key:
+            self._next = next(self._groups, None)
+        if self._next is None or self._next[0] != key:
+            return []
+        rows = [row[1:] for row in self._next[1]]
+        self._next = next(self._groups, None)
+        return rows
+
+
+@contextmanager
+def _snapshot(connections: Connections) -> Iterator[Any]:
+    """Lend a function that streams a statement's rows, all of them from one snapshot."""
+    with connections.borrowed() as connection, connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+        def stream(name: str) -> Iterator[Row]:
+            cursor = psycopg.ServerCursor(connection, name)
+            cursor.itersize = _PAGE
+            cursor.execute(statement(name, connections.schema), binary=True)
+            return iter(cursor)
+
+        yield stream
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)

@@ -1,0 +1,3 @@
+-- Stream every entry, by job and turn.
+SELECT entry.job_id, entry.turn, extract(epoch FROM entry.at)::double precision
+FROM timeball.entry ORDER BY entry.job_id, entry.turn;

@@ -1,0 +1,4 @@
+-- Stream every job that may not start yet, by id.
+SELECT held.job_id, held.turn, held.state, extract(epoch FROM held.run_at)::double precision,
+    held.reason
+FROM timeball.held ORDER BY held.job_id;

@@ -1,0 +1,2 @@
+-- Ask to be woken when jobs are submitted.
+LISTEN timeball_wake;

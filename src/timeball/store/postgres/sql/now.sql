@@ -1,0 +1,2 @@
+-- Return the store's clock.
+SELECT timeball.now();

@@ -1,0 +1,3 @@
+-- event: due (scheduled -> pending)
+-- Move scheduled jobs that have fallen due to the back of their lanes; see the function.
+SELECT o_moved, o_next_due_s FROM timeball.promote(%(limit)s);

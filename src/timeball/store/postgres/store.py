@@ -1,0 +1,354 @@
+"""Jobs that outlive every process and may be shared by many machines.
+
+There is no SQL in this module: a verb is one statement of ``sql/``, run in a
+transaction of its own. What needs more than one statement is a function of the
+database, in ``functions/``, so that it is still one round trip and one commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from threading import Event
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+import psycopg
+
+from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
+from timeball.core.payload import storable
+from timeball.core.records import (
+    CancelAnswer,
+    Decision,
+    Delivery,
+    Expired,
+    Job,
+    JobSpec,
+    OccurrenceDecision,
+    Promoted,
+    Pulse,
+    Schedule,
+    ScheduleSpec,
+    Settlement,
+    Turn,
+    Verdict,
+)
+from timeball.core.states import State
+from timeball.errors import JobNotFound
+from timeball.store.base import CLAIM_MAX, JobFilter, occurrence_job
+from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
+from timeball.store.postgres.listen import listen, wake_channel
+from timeball.store.postgres.readers import histories, job_of, schedule_histories, schedule_of
+
+_encode = msgspec.json.Encoder().encode
+
+
+class PostgresStore:
+    """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
+
+    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
+        self.connections = Connections(dsn, schema=schema)
+        self._run = self.connections.run
+        self._channel = wake_channel(schema)
+        self._lanes: set[tuple[str, int]] = set()
+
+    def close(self) -> None:
+        """Close the connections of this store."""
+        self.connections.close()
+
+    # Submitting
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """See `Store.submit`. Workers that listen are woken after the commit."""
+        if not specs:
+            return []
+        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
+        ids = [row[0] for row in self._run("submit", jobs=encode_specs(specs))]
+        self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
+        return ids
+
+    def submit_within(self, connection: Any, specs: Sequence[JobSpec]) -> list[int]:
+        """Add jobs inside a caller's own psycopg transaction: there iff that commits.
+
+        No worker is woken: the jobs are found when one next polls.
+        """
+        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
+        text = statement("submit", self.connections.schema)
+        return [row[0] for row in connection.execute(text, {"jobs": encode_specs(specs)})]
+
+    async def submit_within_async(self, connection: Any, specs: Sequence[JobSpec]) -> list[int]:
+        """Do the same on a caller's `AsyncConnection`."""
+        await asyncio.to_thread(self.ensure_lanes, [(spec.queue, spec.priority) for spec in specs])
+        text = statement("submit", self.connections.schema)
+        cursor = await connection.execute(text, {"jobs": encode_specs(specs)})
+        return [row[0] for row in await cursor.fetchall()]
+
+    def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Make the lanes of these (queue, priority) pairs where they are missing.
+
+        Never inside a caller's transaction: an uncommitted lane would block others.
+        """
+        missing = sorted(set(wanted) - self._lanes)
+        if missing:
+            queues, priorities = zip(*missing, strict=True)
+            self._run("ensure_lanes", queues=list(queues), priorities=list(priorities))
+            self._lanes.update(missing)
+
+    def wake(self, queues: Collection[str]) -> None:
+        """Wake the workers that listen. Only a hint: polling is the guarantee."""
+        if queues:
+            self._run("notify", channel=self._channel, queues=sorted(queues))
+
+    def cancel(self, uuid: UUID) -> CancelAnswer:
+        """See `Store.cancel`."""
+        return CancelAnswer(self._run("cancel", uuid=uuid)[0][0])
+
+    # Working
+
+    def register(
+        self, name: str, *, kinds: Collection[str], queues: Sequence[str], lease_s: float
+    ) -> int:
+        """See `Store.register`."""
+        rows = self._run(
+            "register", name=name, kinds=sorted(kinds), queues=list(queues), lease_s=lease_s
+        )
+        return int(rows[0][0])
+
+    def claim(
+        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+    ) -> list[Turn]:
+        """See `Store.claim`. Two statements: nothing is locked while arguments are sent."""
+        assert 1 <= limit <= CLAIM_MAX
+        while True:
+            lane, seq = self._run(
+                "claim",
+                worker=worker,
+                limit=limit,
+                request=request,
+                lanes=list(floors),
+                floors=list(floors.values()),
+            )[0]
+            if lane is None:
+                return []
+            rows = self._run("lease_turns", lane=lane, seq=seq, worker=worker)
+            if rows:
+                return [Turn(lane, seq, *row) for row in rows]
+            # Every turn that was examined had ended before it began: look further.
+            request = uuid5(request, "further")
+
+    def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """See `Store.settle`."""
+        if not settlements:
+            return []
+        try:
+            rows = self._run("settle", worker=worker, **_columns(settlements))
+        except psycopg.DataError as error:
+            return self._settle_apart(worker, settlements, error)
+        return [Verdict(verdict) for verdict in rows[0][0]]
+
+    def _settle_apart(
+        self, worker: int, settlements: Sequence[Settlement], error: psycopg.DataError
+    ) -> list[Verdict]:
+        """Settle in halves, so that a row that cannot be stored never blocks the others."""
+        if len(settlements) > 1:
+            half = len(settlements) // 2
+            return [
+                *self.settle(worker, settlements[:half]),
+                *self.settle(worker, settlements[half:]),
+            ]
+        text = storable(f"could not be stored: {error}")
+        bare = settlements[0]._replace(result=None, error_type="Unstorable", error=text)
+        rows = self._run("settle", worker=worker, **_columns([bare]))
+        return [Verdict(verdict) for verdict in rows[0][0]]
+
+    def promote(self, limit: int) -> Promoted:
+        """See `Store.promote`."""
+        return Promoted(*self._run("promote", limit=limit)[0])
+
+    # Staying alive
+
+    def beat(self, workers: Collection[int]) -> set[int]:
+        """See `Store.beat`."""
+        return {row[0] for row in self._run("beat", workers=sorted(workers))}
+
+    def pulses(self) -> list[Pulse]:
+        """See `Store.pulses`."""
+        return [Pulse(*row) for row in self._run("pulses")]
+
+    def expire(
+        self, worker: int, *, beat: int | None, begun: Collection[tuple[int, int]] | None
+    ) -> Expired | None:
+        """See `Store.expire`."""
+        return self._end_worker(worker, beat, begun, "expired")
+
+    def retire(self, worker: int) -> None:
+        """See `Store.retire`."""
+        self._end_worker(worker, None, (), "retired")
+
+    def _end_worker(
+        self, worker: int, beat: int | None, begun: Collection[tuple[int, int]] | None, reason: str
+    ) -> Expired | None:
+        rows = self._run(
+            "expire",
+            worker=worker,
+            beat=beat,
+            begun_jobs=None if begun is None else [job_id for job_id, _ in begun],
+            begun_turns=None if begun is None else [turn for _, turn in begun],
+            reason=reason,
+        )
+        return Expired(*rows[0]) if rows else None
+
+    def listen(self, wake: Callable[[], None], stop: Event) -> None:
+        """Call `wake` when jobs are submitted, until `stop` is set. Blocks; never raises."""
+        listen(self.connections, wake, stop)
+
+    # Schedules
+
+    def now(self) -> datetime:
+        """See `Store.now`."""
+        return _instant(self._run("now")[0][0])
+
+    def declare(self, spec: ScheduleSpec, *, cursor: datetime, next_at: datetime | None) -> int:
+        """See `Store.declare`."""
+        self.ensure_lanes([(spec.queue, spec.priority)])
+        text = _encode({**asdict(spec), "args": msgspec.Raw(spec.args.encode())}).decode()
+        return int(self._run("declare", spec=text, cursor=cursor, next_at=next_at)[0][0])
+
+    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
+        """See `Store.withdraw`."""
+        return sorted(row[0] for row in self._run("withdraw", source=source, keep=sorted(keep)))
+
+    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
+        """See `Store.due_schedules`."""
+        now = self.now()  # read first: no schedule that is due at it can be left out for its age
+        return now, [schedule_of(row) for row in self._run("due_schedules", limit=limit)]
+
+    def fire(
+        self,
+        schedule: Schedule,
+        decisions: Sequence[OccurrenceDecision],
+        *,
+        cursor: datetime,
+        next_at: datetime | None,
+    ) -> list[int] | None:
+        """See `Store.fire`."""
+        specs = [
+            occurrence_job(schedule.spec, each) if each.decision is Decision.FIRED else None
+            for each in decisions
+        ]
+        fired = [spec for spec in specs if spec is not None]
+        self.ensure_lanes((spec.queue, spec.priority) for spec in fired)
+        rows = self._run(
+            "fire",
+            schedule=schedule.id,
+            revision=schedule.revision,
+            seen=schedule.cursor,
+            cursor=cursor,
+            next_at=next_at,
+            nominal_at=[each.nominal_at for each in decisions],
+            decisions=[each.decision for each in decisions],
+            reasons=[each.reason for each in decisions],
+            uuids=[spec and spec.uuid for spec in specs],
+            jobs=encode_specs(fired),
+        )
+        ids: list[int] | None = rows[0][0]
+        if ids:
+            self.wake({schedule.spec.queue})
+        return ids
+
+    def suspend(self, schedule: Schedule, error: str) -> None:
+        """See `Store.suspend`."""
+        self._run("suspend", schedule=schedule.id, revision=schedule.revision, error=error)
+
+    def schedules(self) -> list[Schedule]:
+        """See `Store.schedules`."""
+        return [schedule_of(row) for row in self._run("schedules")]
+
+    # Reading
+
+    def get(self, uuid: UUID) -> Job:
+        """See `Store.get`."""
+        rows = self._run("get", uuid=uuid)
+        if not rows:
+            raise JobNotFound(uuid)
+        return job_of(rows[0])
+
+    def ended(self, uuids: Collection[UUID]) -> set[UUID]:
+        """See `Store.ended`."""
+        return {row[0] for row in self._run("ended", uuids=list(uuids))}
+
+    def jobs(self, only: JobFilter) -> list[Job]:
+        """See `Store.jobs`."""
+        return [job_of(row) for row in self._run("jobs", **asdict(only))]
+
+    def counts(self, queue: str | None = None) -> dict[State, int]:
+        """See `Store.counts`."""
+        return {State(state): count for state, count in self._run("counts", queue=queue)}
+
+    def histories(self) -> Iterator[JobHistory]:
+        """See `Store.histories`. Streams: a million jobs do not fill the memory."""
+        return histories(self.connections)
+
+    def schedule_histories(self) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:
+        """See `Store.schedule_histories`."""
+        return schedule_histories(self.connections)
+
+
+def encode_specs(specs: Sequence[JobSpec]) -> str:
+    """Return jobs as the JSON array that the function ``timeball.submit`` takes."""
+    return _encode(
+        [
+            {
+                "uuid": spec.uuid,
+                "kind": spec.kind,
+                "args": msgspec.Raw(spec.args.encode()),
+                "queue": spec.queue,
+                "priority": spec.priority,
+                "run_at": spec.run_at,
+                "delay_s": spec.delay_s,
+                "max_retries": spec.max_retries,
+                "max_crashes": spec.max_crashes,
+                "at_most_once": spec.delivery is Delivery.AT_MOST_ONCE,
+                "timeout_s": spec.timeout_s,
+            }
+            for spec in specs
+        ]
+    ).decode()
+
+
+def _columns(settlements: Sequence[Settlement]) -> dict[str, object]:
+    """Return settlements as the arrays of ``settle.sql``; a column of nothing but null is empty.
+
+    Numbers go as array texts: the driver's own list adaptation costs more than the statement.
+    """
+    rows = zip(*settlements, strict=True)
+    lanes, seqs, jobs, turns, endings, reasons, delays, began, ran, results, types, errors = rows
+    return {
+        "lanes": _numbers(lanes),
+        "seqs": _numbers(seqs),
+        "job_ids": _numbers(jobs),
+        "turns": _numbers(turns),
+        "events": list(endings),
+        "reasons": _texts(reasons),
+        "delays_s": _numbers(delays),
+        "began": _numbers(began),
+        "ran_s": _numbers(ran),
+        "results": _texts(results),
+        "error_types": _texts(types),
+        "errors": _texts(errors),
+    }
+
+
+def _numbers(column: Sequence[float | None]) -> str:
+    return "{%s}" % ",".join(["null" if item is None else repr(item) for item in column])
+
+
+def _texts(column: Sequence[str | None]) -> list[str | None]:
+    return [] if all(item is None for item in column) else list(column)
+
+
+def _instant(value: datetime) -> datetime:
+    return value.astimezone(UTC)
