@@ -159,6 +159,7 @@ def test_the_tree_ends_when_the_worker_is_killed(forks: int, tmp_path: Path) -> 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     copies: list[int] = []
     try:
@@ -168,7 +169,8 @@ def test_the_tree_ends_when_the_worker_is_killed(forks: int, tmp_path: Path) -> 
             caller.stdin.flush()
             copies.append(int(caller.stdout.readline()))
         assert alive(int(pid.read_text()))
-        caller.kill()
+        # Without a copy to spare, its whole group dies: the minder must not be in there.
+        (os.kill if copies else os.killpg)(caller.pid, signal.SIGKILL)
         caller.wait(5)
         assert eventually(lambda: not alive(int(pid.read_text())))
     finally:
@@ -182,8 +184,12 @@ def test_the_tree_ends_when_the_worker_is_killed(forks: int, tmp_path: Path) -> 
 
 @linux
 def test_a_killed_minder_takes_its_command_along(tmp_path: Path) -> None:
-    end = sh("echo $$ > pid; kill -KILL $PPID; exec sleep 60", cwd=str(tmp_path))
+    # The background process keeps the output pipe open, and is not to be waited for.
+    text = "sleep 60 & echo $! > stray; echo $$ > pid; kill -KILL $PPID; exec sleep 60"
+    end = sh(text, cwd=str(tmp_path))
+    os.kill(int((tmp_path / "stray").read_text()), signal.SIGKILL)
     assert (end.exit_code, end.signal) == (None, None)
+    assert end.duration_s < 5
     assert "not known" in end.output
     assert eventually(lambda: not alive(int((tmp_path / "pid").read_text())))
 
@@ -214,6 +220,17 @@ minder.main()
     end = sh("sleep 60 & echo $! > pid; cat; exit 3", stdin=b"read", cwd=str(tmp_path))
     assert (end.exit_code, end.output) == (3, "read")
     assert eventually(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_a_minder_whose_worker_died_early_starts_nothing(tmp_path: Path) -> None:
+    brief = module._brief(Command(shell_text="touch x", cwd=str(tmp_path)), {})
+    body = b"1" + brief.partition(b"\n")[2].removeprefix(str(os.getpid()).encode())
+    with subprocess.Popen(
+        module._MINDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as orphan:
+        orphan.stdin.write(b"%d\n%b" % (len(body), body))
+        assert orphan.stdout.read() == b""
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_minder_imports_nothing_dear() -> None:

@@ -13,7 +13,8 @@ own beside each command, because only a parent can do what is needed here when t
 The minder is a child subreaper (Linux): whoever loses its parent becomes the minder's child, so
 `setsid` and a double fork do not escape. When the command ends by itself, what it left in the
 background is ended too, as with a systemd control group. Out of reach is only what another daemon
-starts on the command's behalf (docker, at, systemd-run).
+starts on the command's behalf (docker, at, systemd-run), and, if somebody kills the minder itself,
+everybody but the command's first process.
 
 Where there is no prctl or no /proc (macOS), a command is its process group: `setsid` escapes, and
 its privileges are not frozen.
@@ -386,7 +387,6 @@ def main() -> NoReturn:
     # Whatever is sent to this process, it must outlive the command. Blocked rather than ignored:
     # a SIGTERM that meets the command between fork and exec must wait there, not vanish.
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals() - {signal.SIGCHLD})
-    os.set_inheritable(STATUS, False)
     brief = read_brief()
     # A worker that is not our parent any more died before it could hear of this command.
     if brief is not None and os.getppid() == brief.worker:
