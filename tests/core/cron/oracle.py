@@ -71,11 +71,9 @@ def scan(plan: Plan, name: str, begin: datetime, end: datetime, policy: tuple[st
         if plan.names(wall):
             found |= set({"first": instants[:1], "second": instants[-1:]}.get(overlap, instants))
     for (at, wall), (later, next_wall) in pairwise(shown):
-        missing = wall + MINUTE
-        while missing < next_wall:
-            if plan.names(missing) and gap != "skip":
-                found.add({"next_valid": later, "prev_valid": at}.get(gap, at + (missing - wall)))
-            missing += MINUTE
+        for minute in range(1, (next_wall - wall) // MINUTE):
+            if gap != "skip" and plan.names(wall + minute * MINUTE):
+                found.add({"next_valid": later, "prev_valid": at}.get(gap, at + minute * MINUTE))
     return sorted(instant for instant in found if begin < instant <= end)
 
 

@@ -26,14 +26,14 @@ from tests.core.cron.oracle import (
 from timeball.core.cron import load_zone
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
+pytestmark = pytest.mark.slow
 TEXTS = plans().map(lambda plan: plan.text) | st.sampled_from(
     ["0 0 L * *", "0 0 29 2 *", "30 1 * * 0#1", "*/7 * * * *", "15 30 2 * * *", "*/20 59 1,2 * * *"]
 )
 POLICIES = st.tuples(st.sampled_from(GAPS), st.sampled_from(OVERLAPS))
 
 
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(plans(), seams(), POLICIES)
 def test_the_engine_equals_a_scan_of_every_minute(
     plan: Plan, seam: tuple[str, datetime], policy: tuple[str, str]

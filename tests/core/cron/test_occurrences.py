@@ -1,3 +1,5 @@
+"""Policies at the seams of a zone, the ends of time, and the days of the calendar."""
+
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone

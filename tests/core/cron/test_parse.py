@@ -1,3 +1,5 @@
+"""The dialect, its refusals, and texts meant to hurt."""
+
 from __future__ import annotations
 
 from time import perf_counter

@@ -1,3 +1,5 @@
+"""Zones: every transition as zoneinfo has it, names that are refused, the newer data wins."""
+
 from __future__ import annotations
 
 import struct
@@ -159,7 +161,7 @@ def copy(folder: Path, version: str, offset_hours: int) -> Path:
     """Make a folder of zone data in which Test/Zone keeps one offset for ever."""
     (folder / "Test").mkdir(parents=True)
     sign = "-" if offset_hours >= 0 else ""
-    data = tzif(f"<X>{sign}{abs(offset_hours)}".replace("<X>", "XXX"), offset_hours * 3600)
+    data = tzif(f"AAA{sign}{abs(offset_hours)}", offset_hours * 3600)
     (folder / "Test" / "Zone").write_bytes(data)
     if version:
         (folder / "tzdata.zi").write_text(f"# version {version}\nZ Test/Zone 0 - X\n")

@@ -165,8 +165,10 @@ class Timetable:
             moved = self._first_moved(i, at)
             if moved is not None and moved < found:
                 return moved
-            if wall is None or found < end:
-                return None if wall is None else found
+            if wall is None:
+                return None
+            if found < end:
+                return found
             # A seam close by may set the wall back to before the search began. Past that,
             # nothing is due in the stretches that end before the wall shows what was found.
             near = zone.index(max(at, begin) + _SEAM_S) > i
@@ -184,8 +186,10 @@ class Timetable:
             moved = self._last_moved(i, at)
             if moved is not None and moved > found:
                 return moved
-            if wall is None or found >= begin:
-                return None if wall is None else found
+            if wall is None:
+                return None
+            if found >= begin:
+                return found
             near = zone.index(min(at, end) - _SEAM_S) < i
             i = i - 1 if near else min(i - 1, zone.index(found + _SEAM_S))
         return None
