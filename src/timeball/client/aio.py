@@ -75,6 +75,4 @@ class AsyncClient:
         self, name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
     ) -> int:
         """See `Client.schedule`."""
-        return await asyncio.to_thread(
-            self.client.schedule, name, job, cron=cron, tz=tz, **options
-        )
+        return await asyncio.to_thread(self.client.schedule, name, job, cron=cron, tz=tz, **options)

@@ -31,7 +31,7 @@ def connect(dsn: str | None = None, *, schema: str = "timeball") -> Client:
 
 
 def connect_async(dsn: str | None = None, *, schema: str = "timeball") -> AsyncClient:
-    """Return an `AsyncClient`; see `connect`. It blocks for as long as the server needs to start."""
+    """Return an `AsyncClient`; see `connect`. Blocks until the server is there."""
     return AsyncClient(connect(dsn, schema=schema))
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from timeball.action.registry import OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
-from timeball.core.cron import Timetable, load_zone, parse, resolve
+from timeball.core.cron import Gap, Overlap, Timetable, load_zone, parse, resolve
 from timeball.core.payload import encode_args
 from timeball.core.records import PRIORITY_DEFAULT, Delivery, JobSpec, ScheduleSpec
 from timeball.core.retry import MAX_RETRIES_LIMIT
@@ -114,7 +114,9 @@ def next_occurrence(spec: ScheduleSpec, after: datetime) -> datetime | None:
 
 def timetable(spec: ScheduleSpec) -> Timetable:
     """Return what computes the occurrences of a schedule."""
-    return Timetable(parse(spec.expression), load_zone(spec.tz), spec.gap, spec.overlap)
+    return Timetable(
+        parse(spec.expression), load_zone(spec.tz), Gap(spec.gap), Overlap(spec.overlap)
+    )
 
 
 def checked_name(what: str, name: str) -> str:
@@ -147,13 +149,21 @@ def _settings(kind: Kind | None, options: dict[str, Any]) -> dict[str, Any]:
     _check_whole("max_crashes", found["max_crashes"], 1, MAX_CRASHES_LIMIT)
     if found["timeout_s"] is not None:
         _check_seconds("timeout_s", found["timeout_s"], least=0.001)
+    found["delivery"] = _delivery(found["delivery"])
+    if found["delivery"] is Delivery.AT_MOST_ONCE:
+        if options.get("max_retries"):
+            raise UsageError("a job that runs at most once has no retries: leave max_retries out")
+        found["max_retries"] = 0
+    return found
+
+
+def _delivery(given: object) -> Delivery:
     try:
-        found["delivery"] = Delivery(found["delivery"])
+        return Delivery(str(given))
     except ValueError:
         raise UsageError(
-            f"delivery is {found['delivery']!r}: write 'at_least_once' or 'at_most_once'"
+            f"delivery is {given!r}: write 'at_least_once' or 'at_most_once'"
         ) from None
-    return found
 
 
 def _check_arguments(kind: Kind | None, args: dict[str, Any], given: dict[str, Any]) -> None:

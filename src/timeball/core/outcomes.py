@@ -54,7 +54,6 @@ class Unbegun:
     """The turn was given back before its attempt began, or was interrupted by a stop."""
 
     reason: str = "stopped"
-    delay_s: float = 0.0
 
 
 Outcome = Returned | Raised | Snoozed | Stopped | Unbegun
@@ -80,6 +79,8 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
         draw: A number in ``[0, 1)`` for the jitter.
     """
     began_at, ran_s = run
+    if turn.at_most_once and began_at is not None and not isinstance(outcome, Returned | Stopped):
+        return _the_only_attempt(turn, outcome, run)
     match outcome:
         case Returned(result=result):
             # Positional on purpose: this line runs once per job.
@@ -90,14 +91,29 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
             ending, reason = Ending.SNOOZED, None
         case Stopped(reason=reason):
             ending, delay_s = Ending.CANCELLED, 0.0
-        case Unbegun(reason=reason, delay_s=delay_s):
-            ending = Ending.RELEASED
+        case Unbegun(reason=reason):
+            ending, delay_s = Ending.RELEASED, 0.0
         case Raised():
             return _after_error(turn, outcome, run, retry, draw)
         case _:
             assert_never(outcome)
     return Settlement(
         *turn[:4], ending, reason=reason, delay_s=delay_s, began_at=began_at, ran_s=ran_s
+    )
+
+
+def _the_only_attempt(turn: Turn, outcome: Raised | Snoozed | Unbegun, run: Run) -> Settlement:
+    """An at-most-once job whose one attempt did not bring it to an end: it has failed."""
+    error = outcome if isinstance(outcome, Raised) else None
+    reason = (error and error.reason) or ("exhausted" if error else "at_most_once")
+    return Settlement(
+        *turn[:4],
+        Ending.FAILED,
+        reason=reason,
+        began_at=run.began_at,
+        ran_s=run.ran_s,
+        error_type=error.error_type if error else None,
+        error=error.error if error else "it asked for another attempt, and runs at most once",
     )
 
 

@@ -82,6 +82,9 @@ class Turn(NamedTuple):
     granted_at: float
     """Epoch seconds on the store's clock: the instant of the lease."""
 
+    at_most_once: bool = False
+    """No attempt may follow one that has begun."""
+
 
 class Settlement(NamedTuple):
     """How one turn ended, decided by `outcomes.decide` and written by a store."""

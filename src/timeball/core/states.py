@@ -60,7 +60,7 @@ TRANSITIONS: Final = MappingProxyType(
         (_S.RUNNING, Event.RETRY): frozenset({_S.SCHEDULED, _S.CANCELLED}),
         (_S.RUNNING, Event.SNOOZE): frozenset({_S.SCHEDULED, _S.CANCELLED}),
         (_S.RUNNING, Event.RELEASE): frozenset({_S.PENDING, _S.CANCELLED}),
-        (_S.RUNNING, Event.EXPIRE): frozenset({_S.PENDING, _S.FAILED, _S.CANCELLED}),
+        (_S.RUNNING, Event.EXPIRE): frozenset({_S.PENDING, _S.SCHEDULED, _S.FAILED, _S.CANCELLED}),
         (_S.RUNNING, Event.FAIL): frozenset({_S.FAILED}),
         (_S.RUNNING, Event.CANCEL): frozenset({_S.CANCELLED}),
         (_S.RUNNING, Event.AWAIT): frozenset({_S.WAITING}),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -41,7 +41,7 @@ def statement(name: str, schema: str = SCHEMA_DEFAULT) -> LiteralString:
 
 
 def in_schema(text: str, schema: str) -> LiteralString:
-    """Return SQL text with its ``timeball.`` qualifiers turned into another schema's.
+    """Return SQL text with the schema ``timeball`` in it turned into another one.
 
     Raises:
         UsageError: The schema's name is not a plain lower-case identifier.
@@ -50,9 +50,8 @@ def in_schema(text: str, schema: str) -> LiteralString:
         raise UsageError(
             f"schema {schema!r}: write lower-case letters, digits and _, not starting with a digit"
         )
-    if schema != SCHEMA_DEFAULT:
-        text = text.replace("timeball.", f"{schema}.")
-    return cast("LiteralString", text)  # our own files and a checked identifier, nothing else
+    # Our own files and a checked identifier, nothing else: it is as good as a literal.
+    return re.sub(r"\btimeball(?=[.;]|_wake)", schema, text)
 
 
 class Connections:

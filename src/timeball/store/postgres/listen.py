@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from threading import Event
-from typing import Final
+from typing import Any, Final, LiteralString
 
 import psycopg
 
-from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
+from timeball.store.postgres.connections import Connections, statement
 
 CHECK_S: Final = 15.0
 """Seconds of silence after which the connection is checked."""
@@ -38,25 +38,18 @@ def listen(connections: Connections, wake: Callable[[], None], stop: Event) -> N
     while not stop.is_set():
         try:
             with connections.connect() as connection:
-                _subscribe(connection, connections.schema)
+                connection.execute(statement("listen", connections.schema))
                 wake()  # what was submitted before we listened
                 backoff_s = 0.1
-                _relay(connection, wake, stop)
+                _relay(connection, statement("ping"), wake, stop)
         except psycopg.Error as error:
             log.warning("listener lost, polling meanwhile: %s", str(error).strip())
             stop.wait(backoff_s)
             backoff_s = min(BACKOFF_MAX_S, 2 * backoff_s)
 
 
-def _subscribe(connection: psycopg.Connection[object], schema: str) -> None:
-    text = statement("listen", schema)
-    if schema != SCHEMA_DEFAULT:
-        text = text.replace(wake_channel(SCHEMA_DEFAULT), wake_channel(schema))
-    connection.execute(text)
-
-
 def _relay(
-    connection: psycopg.Connection[object], wake: Callable[[], None], stop: Event
+    connection: psycopg.Connection[Any], ping: LiteralString, wake: Callable[[], None], stop: Event
 ) -> None:
     quiet_s = 0.0
     while not stop.is_set():
@@ -67,5 +60,5 @@ def _relay(
             wake()
         quiet_s = 0.0 if heard else quiet_s + TICK_S
         if quiet_s >= CHECK_S:
-            connection.execute("SELECT 1")
+            connection.execute(ping)
             quiet_s = 0.0

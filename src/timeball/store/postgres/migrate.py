@@ -22,8 +22,7 @@ from timeball.store.postgres.connections import (
     statement,
 )
 
-_LOCK: Final = 0x7469_6D65_6261_6C6C
-"""Key of the advisory lock: the letters of "timeball"."""
+_PREPARE: Final = ("migration_begin", "create_schema", "migration_table")
 
 
 class Migration(NamedTuple):
@@ -58,10 +57,8 @@ def migrate(connections: Connections) -> list[str]:
     """
     schema = connections.schema
     with connections.borrowed() as connection, connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        connection.execute("SET LOCAL check_function_bodies = off")  # they may call each other
-        connection.execute(in_schema(f"CREATE SCHEMA IF NOT EXISTS {schema}", schema))
-        connection.execute(statement("migration_table", schema))
+        for name in _PREPARE:
+            connection.execute(statement(name, schema))
         todo = _missing(connection, schema)
         for migration in todo:
             connection.execute(in_schema(migration.text, schema))
@@ -79,9 +76,8 @@ def check(connections: Connections) -> None:
         SchemaMismatch: It is missing, older or newer; the text says what to do.
     """
     with connections.borrowed() as connection:
-        exists = connection.execute("SELECT to_regclass(%s)", [f"{connections.schema}.migration"])
-        row = exists.fetchone()
-        if row is None or row[0] is None:
+        exists = connection.execute(statement("has_schema", connections.schema)).fetchone()
+        if exists != (True,):
             raise SchemaMismatch("the database has no Timeball schema: run `timeball db migrate`")
         todo = _missing(connection, connections.schema)
     if todo:
@@ -93,20 +89,12 @@ def check(connections: Connections) -> None:
 
 def script(schema: str = SCHEMA_DEFAULT) -> str:
     """Return one SQL script that makes the whole schema, for people who run it themselves."""
-    parts = [
-        "BEGIN;",
-        f"SELECT pg_advisory_xact_lock({_LOCK});",
-        "SET LOCAL check_function_bodies = off;",
-        f"CREATE SCHEMA IF NOT EXISTS {schema};",
-        statement("migration_table", schema),
-    ]
+    parts = ["BEGIN;", *(statement(name, schema) for name in _PREPARE)]
     for migration in migrations():
-        parts += [
-            f"-- {migration.name}",
-            in_schema(migration.text, schema),
-            f"INSERT INTO {schema}.migration (name, checksum) "  # noqa: S608 - our own file names
-            f"VALUES ('{migration.name}', '{migration.checksum}');",
-        ]
+        applied = statement("migration_applied", schema)
+        for name in ("name", "checksum"):
+            applied = applied.replace(f"%({name})s", f"'{getattr(migration, name)}'")
+        parts += [f"-- {migration.name}", in_schema(migration.text, schema), applied]
     return "\n".join([*parts, "COMMIT;", ""])
 
 

@@ -168,7 +168,7 @@ class _Groups:
 def _snapshot(connections: Connections) -> Iterator[Any]:
     """Lend a function that streams a statement's rows, all of them from one snapshot."""
     with connections.borrowed() as connection, connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(statement("read_snapshot"))
 
         def stream(name: str) -> Iterator[Row]:
             cursor = psycopg.ServerCursor(connection, name)

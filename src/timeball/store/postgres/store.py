@@ -343,7 +343,7 @@ def _columns(settlements: Sequence[Settlement]) -> dict[str, object]:
 
 
 def _numbers(column: Sequence[float | None]) -> str:
-    return "{%s}" % ",".join(["null" if item is None else repr(item) for item in column])
+    return f"{{{','.join(['null' if item is None else repr(item) for item in column])}}}"
 
 
 def _texts(column: Sequence[str | None]) -> list[str | None]:

@@ -1,0 +1,2 @@
+-- Return whether the schema was ever migrated.
+SELECT to_regclass('timeball.migration') IS NOT NULL;

@@ -1,0 +1,2 @@
+-- Make one round trip.
+SELECT 1;

@@ -1,0 +1,2 @@
+-- Let all statements of this transaction read the same snapshot.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
