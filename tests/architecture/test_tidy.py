@@ -32,6 +32,8 @@ CLOCK_AND_DICE = {
 # Where foreign code runs, whatever it may raise: file of the package -> whose code it is.
 CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",
+    "action/python.py": "a job's own function, and the exceptions it makes",
+    "action/registry.py": "a module of the user's, while it is imported",
 }
 
 VAGUE_NAMES = re.compile(r"base_.*|common|helpers?|managers?|misc|utils?")
