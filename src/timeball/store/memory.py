@@ -197,6 +197,12 @@ class MemoryStore(MemorySchedules):
                 raise JobNotFound(uuid)
             return job_of(self._rows[self._ids[uuid]])
 
+    def ended(self, uuids: Collection[UUID]) -> set[UUID]:
+        """See `Store.ended`."""
+        with self._lock:
+            known = {uuid: self._rows[self._ids[uuid]] for uuid in uuids if uuid in self._ids}
+            return {uuid for uuid, row in known.items() if row.state in TERMINAL}
+
     def jobs(self, only: JobFilter) -> list[Job]:
         """See `Store.jobs`."""
         with self._lock:
@@ -247,9 +253,10 @@ class MemoryStore(MemorySchedules):
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
 
     def _wanted(self) -> list[Row]:
-        """Return the jobs that waited for a worker of their kind and now have one."""
+        """Return the jobs that waited for a worker of their kind and now have one, by id."""
         known = {kind for w in self._workers.values() if not w.gone for kind in w.kinds}
-        return [row for row in self._held.values() if row.held_for and row.spec.kind in known]
+        held = (row for _, row in sorted(self._held.items()) if row.held_for)
+        return [row for row in held if row.spec.kind in known]
 
     def _lane(self, spec: JobSpec) -> Lane:
         new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
@@ -358,8 +365,6 @@ def _move(row: Row, event: Event, state: State) -> None:
 
 def _crash(row: Row) -> tuple[Ending, str | None]:
     """Return how a turn ends whose worker died in the middle of it."""
-    if row.cancel_requested_at is not None:
-        return Ending.LOST, None
     if row.spec.delivery is Delivery.AT_MOST_ONCE:
         return Ending.FAILED, "lost"
     if row.tally.crashes + 1 >= row.spec.max_crashes:

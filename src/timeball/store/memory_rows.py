@@ -18,7 +18,7 @@ from timeball.core.history import (
     StaleRecord,
 )
 from timeball.core.payload import decode_args, decode_value
-from timeball.core.records import Job, JobSpec, Settlement, Turn
+from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
 from timeball.core.states import TERMINAL, State
 
 
@@ -115,6 +115,7 @@ def turn_of(row: Row, lease: Lease) -> Turn:
         max_retries=row.spec.max_retries,
         timeout_s=row.spec.timeout_s,
         granted_at=lease.at.timestamp(),
+        at_most_once=row.spec.delivery is Delivery.AT_MOST_ONCE,
     )
 
 
