@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.postgres"]
+
 BINARIES = "TIMEBALL_POSTGRES_BIN"
 DEBIAN = "/usr/lib/postgresql/{major}/bin"
 # A developer's own database must never be what the tests write to.

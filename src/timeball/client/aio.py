@@ -67,7 +67,7 @@ class AsyncClient:
     ) -> list[Job]:
         """See `Client.wait`. Cancelling it stops the waiting and leaves the jobs alone."""
         waiting = Waiting(self.client.store, jobs, timeout_s)
-        while (rest_s := await asyncio.to_thread(waiting.look)) is not None:
+        while (rest_s := await asyncio.to_thread(waiting.look)) is not None:  # noqa: ASYNC110 - a store can only be asked
             await asyncio.sleep(rest_s)
         return await asyncio.to_thread(waiting.jobs)
 

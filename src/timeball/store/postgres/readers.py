@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -167,11 +167,15 @@ class _Groups:
 @contextmanager
 def _snapshot(connections: Connections) -> Iterator[Any]:
     """Lend a function that streams a statement's rows, all of them from one snapshot."""
-    with connections.borrowed() as connection, connection.transaction():
+    with (
+        connections.borrowed() as connection,
+        connection.transaction(),
+        ExitStack() as cursors,
+    ):
         connection.execute(statement("read_snapshot"))
 
         def stream(name: str) -> Iterator[Row]:
-            cursor = psycopg.ServerCursor(connection, name)
+            cursor = cursors.enter_context(psycopg.ServerCursor(connection, name))
             cursor.itersize = _PAGE
             cursor.execute(statement(name, connections.schema), binary=True)
             return iter(cursor)

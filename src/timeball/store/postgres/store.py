@@ -37,7 +37,7 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import State
-from timeball.errors import JobNotFound
+from timeball.errors import JobNotFound, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter, occurrence_job
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
 from timeball.store.postgres.listen import listen, wake_channel
@@ -121,7 +121,8 @@ class PostgresStore:
         self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
     ) -> list[Turn]:
         """See `Store.claim`. Two statements: nothing is locked while arguments are sent."""
-        assert 1 <= limit <= CLAIM_MAX
+        if not 1 <= limit <= CLAIM_MAX:
+            raise UsageError(f"limit is {limit}: claim 1 to {CLAIM_MAX:,} turns at a time")
         while True:
             lane, seq = self._run(
                 "claim",

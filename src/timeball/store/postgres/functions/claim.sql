@@ -43,17 +43,17 @@ BEGIN
             USING ERRCODE = 'TB002';
     END IF;
 
-    SELECT lease.lane, lease.seq INTO o_lane, o_seq
-    FROM timeball.lease WHERE lease.request = p_request;
-    IF FOUND THEN
-        RETURN;
-    END IF;
-
     SELECT worker.queues INTO v_queues
     FROM timeball.worker WHERE worker.id = p_worker AND worker.ended_at IS NULL
     FOR KEY SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
+    END IF;
+
+    SELECT lease.lane, lease.seq INTO o_lane, o_seq
+    FROM timeball.lease WHERE lease.request = p_request;
+    IF FOUND THEN
+        RETURN;
     END IF;
 
     FOREACH v_lane IN ARRAY coalesce((

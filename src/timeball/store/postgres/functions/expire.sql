@@ -15,7 +15,6 @@ DECLARE
     v_turns integer[];
     v_events text[];
     v_reasons text[];
-    v_cancelled bigint;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'expiring needs READ COMMITTED' USING ERRCODE = 'TB002';
@@ -83,12 +82,15 @@ BEGIN
     WHERE u.event <> 'failed'
     HAVING count(*) > 0;
 
-    SELECT count(*) INTO v_cancelled
-    FROM unnest(v_jobs, v_turns) AS u (job_id, turn)
-    JOIN timeball.ended ON ended.job_id = u.job_id AND ended.turn = u.turn + 1;
     RETURN QUERY
-    SELECT count(*) FILTER (WHERE u.event = 'released'), count(*) FILTER (WHERE u.event = 'lost'),
-        count(*) FILTER (WHERE u.event = 'failed'), v_cancelled
-    FROM unnest(v_events) AS u (event);
+    SELECT count(*) FILTER (WHERE u.event = 'released' AND NOT u.unwanted),
+        count(*) FILTER (WHERE u.event = 'lost' AND NOT u.unwanted),
+        count(*) FILTER (WHERE u.event = 'failed'), count(*) FILTER (WHERE u.unwanted)
+    FROM (
+        SELECT w.event, EXISTS (
+            SELECT FROM timeball.ended WHERE ended.job_id = w.job_id AND ended.turn = w.turn + 1
+        ) AS unwanted
+        FROM unnest(v_jobs, v_turns, v_events) AS w (job_id, turn, event)
+    ) AS u;
 END
 $function$;

@@ -61,7 +61,8 @@ BEGIN
         RETURN array_fill('accepted'::text, ARRAY[cardinality(p_job_ids)]);
     END IF;
 
-    v_verdicts := timeball.verdicts(p_worker, p_job_ids, p_turns, p_events, v_new, v_new_turns);
+    v_verdicts := timeball.verdicts(
+        p_worker, p_job_ids, p_turns, p_events, p_reasons, v_new, v_new_turns);
     PERFORM timeball.follow(
         array_agg(u.job_id), array_agg(u.turn), array_agg(u.event), array_agg(u.reason),
         array_agg(CASE WHEN u.event <> 'released' OR u.delay_s > 0 THEN u.delay_s END),

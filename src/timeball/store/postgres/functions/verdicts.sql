@@ -2,7 +2,7 @@
 -- `settle`, as a later statement: an ending that another transaction has just committed, and
 -- which the insert met, is seen only by a newer snapshot.
 CREATE OR REPLACE FUNCTION timeball.verdicts(
-    p_worker bigint, p_job_ids bigint[], p_turns integer[], p_events text[],
+    p_worker bigint, p_job_ids bigint[], p_turns integer[], p_events text[], p_reasons text[],
     p_new bigint[], p_new_turns integer[]
 ) RETURNS text[] LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -12,9 +12,10 @@ DECLARE
     v_verdicts text[];
 BEGIN
     WITH sent AS MATERIALIZED (
-        SELECT u.n, u.job_id, u.turn, u.event,
+        SELECT u.n, u.job_id, u.turn, u.event, u.reason,
             row_number() OVER (PARTITION BY u.job_id, u.turn ORDER BY u.n) = 1 AS first
-        FROM unnest(p_job_ids, p_turns, p_events) WITH ORDINALITY AS u (job_id, turn, event, n)
+        FROM unnest(p_job_ids, p_turns, p_events, p_reasons) WITH ORDINALITY
+            AS u (job_id, turn, event, reason, n)
     ),
     new AS MATERIALIZED (
         SELECT u.job_id, u.turn FROM unnest(p_new, p_new_turns) AS u (job_id, turn)
@@ -24,7 +25,10 @@ BEGIN
             WHEN sent.first AND (sent.job_id, sent.turn) IN (SELECT new.job_id, new.turn FROM new)
                 THEN 'accepted'
             WHEN (
-                SELECT ended.worker = p_worker AND ended.event = sent.event FROM timeball.ended
+                -- The reason tells a worker's own release from one that a sweeper made of it.
+                SELECT ended.worker = p_worker AND ended.event = sent.event
+                    AND ended.reason IS NOT DISTINCT FROM sent.reason
+                FROM timeball.ended
                 WHERE ended.job_id = sent.job_id AND ended.turn = sent.turn
             ) THEN 'already'
             ELSE 'stale'

@@ -11,15 +11,7 @@ SELECT job.id, job.uuid, job.kind, lane.queue, lane.priority,
         ELSE last.event
     END AS state,
     coalesce(held.turn, entry.turn, last.turn) AS turn,
-    coalesce(held.attempts, past.attempts, 0) + coalesce((
-        entry.turn IS NULL AND held.job_id IS NULL AND (last.began_at IS NOT NULL
-            OR last.reason IN ('quarantined', 'lost')))::integer, 0) AS attempts,
-    coalesce(held.failures, past.failures, 0) + coalesce((
-        entry.turn IS NULL AND held.job_id IS NULL AND last.event = 'failed'
-            AND last.began_at IS NOT NULL)::integer, 0) AS failures,
-    coalesce(held.crashes, past.crashes, 0) + coalesce((
-        entry.turn IS NULL AND held.job_id IS NULL
-            AND last.reason IN ('quarantined', 'lost'))::integer, 0) AS crashes,
+    past.attempts, past.failures, past.crashes,
     job.max_retries, job.created_at, held.run_at, last.began_at,
     CASE WHEN held.job_id IS NULL AND entry.turn IS NULL THEN last.at END AS ended_at,
     last.worker, coalesce(held.reason, last.reason) AS reason, last.error_type, last.error,
@@ -31,7 +23,13 @@ LEFT JOIN LATERAL (
     SELECT ended.* FROM timeball.ended WHERE ended.job_id = job.id ORDER BY ended.turn DESC LIMIT 1
 ) AS last ON true
 LEFT JOIN LATERAL timeball.latest_entry(job.id) AS entry ON held.job_id IS NULL
-LEFT JOIN LATERAL (
-    SELECT e.attempts, e.failures, e.crashes FROM timeball.entry AS e
-    WHERE e.job_id = job.id AND e.attempts IS NOT NULL ORDER BY e.turn DESC LIMIT 1
-) AS past ON held.job_id IS NULL;
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE ended.began_at IS NOT NULL OR crashed) AS attempts,
+        count(*) FILTER (
+            WHERE ended.event IN ('retried', 'failed') AND ended.began_at IS NOT NULL) AS failures,
+        count(*) FILTER (WHERE crashed) AS crashes
+    FROM timeball.ended
+    CROSS JOIN LATERAL (
+        SELECT ended.event = 'lost' OR ended.began_at IS NULL AND ended.event = 'failed') AS c (crashed)
+    WHERE ended.job_id = job.id
+) AS past;

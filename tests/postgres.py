@@ -1,0 +1,50 @@
+"""A real PostgreSQL for the tests: one server a session, one migrated database, emptied each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.connections import Connections
+from timeball.store.postgres.embedded import EmbeddedPostgres
+from timeball.store.postgres.migrate import migrate
+
+TABLES = (
+    "lane, job, entry, lease, ended, held, worker, schedule, occurrence, event".replace(" ", "")
+).split(",")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The DSN of a server of this session's own, its schema migrated."""
+    folder: Path = tmp_path_factory.mktemp("server")
+    with EmbeddedPostgres(folder / "data", linger_s=0.0) as embedded:
+        with psycopg.connect(embedded.dsn, autocommit=True) as connection:
+            for setting in ("fsync = off", "full_page_writes = off", "autovacuum = off"):
+                connection.execute(f"ALTER SYSTEM SET {setting}")  # nobody needs this data again
+            connection.execute("SELECT pg_reload_conf()")
+        connections = Connections(embedded.dsn)
+        migrate(connections)
+        connections.close()
+        yield embedded.dsn
+
+
+@pytest.fixture
+def dsn(server: str) -> str:
+    """The DSN of the migrated database, empty."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        tables = ", ".join(f"timeball.{table}" for table in TABLES)
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+    return server
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[PostgresStore]:
+    """A store on the empty database."""
+    store = PostgresStore(dsn)
+    yield store
+    store.close()
