@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: one server a session, one migrated database, emptied each time."""
+"""A real PostgreSQL for the tests: one server a session, its database emptied each time."""
 
 from __future__ import annotations
 
