@@ -46,6 +46,7 @@ _READY_S = 120.0
 _RELAUNCHES = 5
 _RELAUNCH_S = 0.1
 _STEADY_S = 60.0
+_FIRST_USER_S = 5.0
 _SHORT_PATH = 60  # bytes; a socket's whole path may have about 100
 
 
@@ -54,6 +55,7 @@ class Minder:
 
     def __init__(self, orders: Orders, listener: socket.socket, sockets: Path) -> None:
         self._orders = orders
+        self._linger_s = max(orders.linger_s, _FIRST_USER_S)  # the one who starts it may be slow
         self._sockets = sockets
         self._server = Server(orders, sockets)
         self._users: dict[socket.socket, int] = {}
@@ -106,7 +108,7 @@ class Minder:
             return _POLL_S
         if self._users or self._held:
             return _TRIM_S
-        return max(0.0, self._changed_at + self._orders.linger_s - time.monotonic())
+        return max(0.0, self._changed_at + self._linger_s - time.monotonic())
 
     def _advance(self, now: float) -> None:
         """Does what time alone brings about."""
@@ -117,7 +119,7 @@ class Minder:
                 self._changed_at = now
         elif not self._ready:
             self._await_ready(now)
-        elif not (self._users or self._held) and now >= self._changed_at + self._orders.linger_s:
+        elif not (self._users or self._held) and now >= self._changed_at + self._linger_s:
             self._serving = False
 
     def _await_ready(self, now: float) -> None:
@@ -168,6 +170,7 @@ class Minder:
         match line.split():
             case ["use", pid] if pid.isdecimal():
                 self._users[caller] = int(pid)
+                self._linger_s = self._orders.linger_s
                 if self._ready:
                     self._welcome(caller)
                 else:
