@@ -27,6 +27,10 @@ ERROR_MAX: Final = 16 * 1024
 
 DEPTH_MAX: Final = 64
 
+INTEGER_BITS_MAX: Final = 1024
+"""Reading a longer one costs time that grows with the square of its length."""
+
+_BINARY: Final = (bytes, bytearray, memoryview)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -100,17 +104,15 @@ def _unstorable(value: Any, reason: str) -> str:
 
 def _encode_or_explain(value: Any) -> str:
     try:
-        encoded = _encode(value)
+        # Dates, enums, dataclasses and the like become what JSON has; bytes stay, to be refused.
+        plain = msgspec.to_builtins(value, builtin_types=_BINARY)
+        _explain(plain, "args", 0)
+        return _encode(plain).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        if isinstance(error, InvalidPayload):
+            raise
         _explain(value, "args", 0)
         raise InvalidPayload(f"not storable as JSON: {error}") from None
-    # Each of these bytes is needed for a fault, and rare without one: only then is the
-    # value walked. NaN and infinities are encoded as null.
-    nested = encoded.count(b"[") + encoded.count(b"{")
-    if b"null" in encoded or b"\\u0000" in encoded or nested > DEPTH_MAX:
-        _explain(value, "args", 0)
-        _explain(_decode(encoded), "args", 0)  # what custom types were turned into
-    return encoded.decode()
 
 
 def _explain(value: Any, path: str, depth: int) -> None:
@@ -136,8 +138,8 @@ def _explain_leaf(value: Any, path: str) -> None:
             raise InvalidPayload(f"{path} is {value}, which JSON cannot hold: pass null or a text")
         case bytes() | bytearray() | memoryview():
             raise InvalidPayload(f"{path} is binary: pass base64 text, or its address")
-        case int() if not -(2**63) <= value < 2**64:
-            raise InvalidPayload(f"{path} has more than 64 bits: pass it as a text")
+        case int() if value.bit_length() > INTEGER_BITS_MAX:
+            raise InvalidPayload(f"{path} has more than {INTEGER_BITS_MAX} bits: pass it as a text")
         case _:
             pass
 
