@@ -77,6 +77,22 @@ def test_a_job_of_the_future_starts_when_its_time_has_come(world: World) -> None
     assert world.order(world.worker()) == [uuid]
 
 
+def test_a_delay_counts_on_the_stores_clock_from_the_submit(world: World) -> None:
+    uuid = world.submit(delay_s=60.0)
+    run_at = world.job(uuid).run_at
+    assert run_at is not None
+    assert (run_at - world.job(uuid).created_at).total_seconds() == pytest.approx(60, abs=1)
+    world.travel(59)
+    assert world.store.promote(10).moved == 0
+    world.travel(1)
+    assert world.store.promote(10).moved == 1
+
+
+@pytest.mark.parametrize("delay_s", [0.0, -5.0])
+def test_no_delay_is_no_delay(world: World, delay_s: float) -> None:
+    assert world.state(world.submit(delay_s=delay_s)) is State.PENDING
+
+
 def test_what_falls_due_goes_to_the_back(world: World) -> None:
     early = world.submit(run_at=world.later(60))
     world.travel(60)
@@ -147,6 +163,14 @@ def test_register_brings_waiting_kinds_back(world: World) -> None:
     turns = world.claim(knows)
     assert uuids(turns) == jobs
     assert (turns[0].turn, turns[0].attempts) == (2, 0)
+
+
+def test_register_brings_back_what_it_knows_and_no_other(world: World) -> None:
+    world.worker("b")
+    unknown(world)
+    world.worker("c")
+    assert world.store.counts() == {State.PENDING: 1}
+    assert world.claim(world.worker("a", "c")) == []
 
 
 def test_promote_brings_a_kind_back_that_somebody_knows(world: World) -> None:

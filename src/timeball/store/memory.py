@@ -105,7 +105,7 @@ class MemoryStore(MemorySchedules):
         with self._lock:
             new = Worker(len(self._workers) + 1, name, frozenset(kinds), tuple(queues), lease_s)
             self._workers[new.id] = new
-            self._line_up(self._wanted())
+            self._line_up(self._waiting_for(new.kinds))
             return new.id
 
     def claim(
@@ -148,8 +148,12 @@ class MemoryStore(MemorySchedules):
             now = self._clock()
             times = sorted((row.run_at, row.id) for row in self._held.values() if row.run_at)
             due = [self._held[job_id] for run_at, job_id in times if run_at <= now]
-            rested_at = now - NO_WORKER_REST
-            known = [row for row in self._wanted() if row.endings[row.turn - 1].at <= rested_at]
+            kinds = {kind for w in self._workers.values() if not w.gone for kind in w.kinds}
+            known = [
+                row
+                for row in self._waiting_for(kinds)
+                if row.endings[row.turn - 1].at <= now - NO_WORKER_REST
+            ]
             chosen = [*due, *known][:limit]
             self._line_up(chosen)
             later = [run_at for run_at, job_id in times if job_id in self._held]
@@ -225,12 +229,15 @@ class MemoryStore(MemorySchedules):
     def _add(self, spec: JobSpec) -> int:
         if spec.uuid in self._ids:
             return self._ids[spec.uuid]
-        row = Row(len(self._rows) + 1, spec, self._clock())
+        now = self._clock()
+        wait = None if spec.delay_s is None else timedelta(seconds=spec.delay_s)
+        first_at = spec.run_at if wait is None else now + wait
+        row = Row(len(self._rows) + 1, spec, now, first_at)
         self._rows[row.id] = row
         self._ids[spec.uuid] = row.id
-        if spec.run_at is not None and spec.run_at > row.created_at:
+        if first_at is not None and first_at > now:
             row.state = State.SCHEDULED
-            self._hold(row, run_at=spec.run_at)
+            self._hold(row, run_at=first_at)
         else:
             self._line_up([row])
         return row.id
@@ -252,11 +259,10 @@ class MemoryStore(MemorySchedules):
             self._lane(row.spec).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
 
-    def _wanted(self) -> list[Row]:
-        """Return the jobs that waited for a worker of their kind and now have one, by id."""
-        known = {kind for w in self._workers.values() if not w.gone for kind in w.kinds}
-        held = (row for _, row in sorted(self._held.items()) if row.held_for)
-        return [row for row in held if row.spec.kind in known]
+    def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
+        """Return the jobs that wait for a worker that knows one of `kinds`, by id."""
+        held = (row for _, row in sorted(self._held.items()) if row.held_for == NO_WORKER)
+        return [row for row in held if row.spec.kind in kinds]
 
     def _lane(self, spec: JobSpec) -> Lane:
         new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)

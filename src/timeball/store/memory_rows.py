@@ -59,6 +59,8 @@ class Row:
     id: int
     spec: JobSpec
     created_at: datetime
+    first_at: datetime | None = None
+    """Earliest start as it was submitted; None: at once."""
     state: State = State.PENDING
     turn: int = 1
     tally: Tally = field(default_factory=Tally)
@@ -161,7 +163,7 @@ def history_of(row: Row) -> JobHistory:
         max_crashes=spec.max_crashes,
         delivery=spec.delivery,
         created_at=row.created_at.timestamp(),
-        run_at=_epoch(spec.run_at),
+        run_at=_epoch(row.first_at),
         entries=tuple(row.entries),
         grants=tuple(
             GrantRecord(turn, lease.worker, lease.lane, lease.seq, lease.at.timestamp())

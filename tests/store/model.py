@@ -1,0 +1,210 @@
+"""What random verbs should lead to, kept in plain dictionaries and lists.
+
+Written apart from the memory store on purpose: it knows jobs by the order of their
+submission and workers by that of their registration, has no ids, leases or lock, and
+says beforehand what every verb must answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from timeball.core.records import Delivery, JobSpec, Settlement
+from timeball.core.states import Ending, State
+
+FINAL = {
+    Ending.SUCCEEDED: State.SUCCEEDED,
+    Ending.FAILED: State.FAILED,
+    Ending.CANCELLED: State.CANCELLED,
+}
+Key = tuple[int, int]
+
+
+@dataclass
+class Thing:
+    """One job."""
+
+    spec: JobSpec
+    state: State = State.PENDING
+    turn: int = 1
+    attempts: int = 0
+    failures: int = 0
+    crashes: int = 0
+    due: float = 0.0
+    orphan_since: float | None = None
+    asked: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.state in FINAL.values()
+
+
+@dataclass
+class Model:
+    """All jobs, and who holds what."""
+
+    now: float
+    jobs: list[Thing] = field(default_factory=list)
+    lanes: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    kinds: dict[int, set[str]] = field(default_factory=dict)
+    queues: dict[int, set[str]] = field(default_factory=dict)
+    dead: set[int] = field(default_factory=set)
+    owner: dict[Key, int] = field(default_factory=dict)
+    endings: dict[Key, tuple[int | None, Ending]] = field(default_factory=dict)
+    stale: int = 0
+
+    def counts(self) -> dict[State, int]:
+        return dict(Counter(job.state for job in self.jobs))
+
+    def open_turns(self, worker: int) -> list[Key]:
+        return [k for k, w in self.owner.items() if w == worker and k not in self.endings]
+
+    # What verbs do; what they return is the answer that is expected.
+
+    def submit(self, spec: JobSpec) -> None:
+        job = Thing(spec)
+        self.jobs.append(job)
+        if spec.run_at is not None and spec.run_at.timestamp() > self.now:
+            job.state, job.due = State.SCHEDULED, spec.run_at.timestamp()
+        else:
+            self.enter(len(self.jobs) - 1)
+
+    def enter(self, n: int) -> None:
+        job = self.jobs[n]
+        job.state, job.orphan_since = State.PENDING, None
+        self.lanes.setdefault((job.spec.queue, job.spec.priority), []).append(n)
+
+    def register(self, worker: int, kinds: set[str], queues: set[str]) -> None:
+        self.kinds[worker], self.queues[worker] = kinds, queues
+        for n, job in enumerate(self.jobs):
+            if job.orphan_since is not None and job.spec.kind in kinds:
+                self.enter(n)
+
+    def claim(self, worker: int, limit: int) -> list[Key] | None:
+        if worker in self.dead:
+            return None
+        granted: list[Key] = []
+        # Python sorts stably, so that of equal classes the older lane comes first.
+        for queue, priority in sorted(self.lanes, key=lambda lane: -lane[1]):
+            if queue in self.queues[worker]:
+                lane = self.lanes[queue, priority]
+                while lane and len(granted) < limit:
+                    granted.append(self.grant(lane.pop(0), worker))
+        return granted
+
+    def grant(self, n: int, worker: int) -> Key:
+        job = self.jobs[n]
+        key = (n, job.turn)
+        assert job.state is State.PENDING, "only what is pending is granted"
+        assert key not in self.owner, "I3: a turn is granted once"
+        assert job.turn == 1 + sum(k[0] == n for k in self.endings), "I3: without a gap"
+        assert job.due <= self.now, "I12: never early"
+        job.state = State.RUNNING
+        self.owner[key] = worker
+        return key
+
+    def settle(self, worker: int, said: list[tuple[Key, bool, Settlement]]) -> list[str]:
+        """Each: the turn, whether it names the lease of it, and the words."""
+        verdicts, accepted = [], []
+        for key, true_lease, settlement in said:
+            ours = true_lease and self.owner.get(key) == worker
+            if ours and key not in self.endings:
+                self.endings[key] = (worker, settlement.ending)
+                accepted.append((key, settlement))
+                verdicts.append("accepted")
+            elif ours and self.endings[key] == (worker, settlement.ending):
+                verdicts.append("already")
+            else:
+                self.stale += key[0] in range(len(self.jobs))
+                verdicts.append("stale")
+        for (n, _), settlement in sorted(accepted, key=lambda pair: pair[0]):
+            self.after(n, settlement)
+        return verdicts
+
+    def after(self, n: int, said: Settlement) -> None:
+        job = self.jobs[n]
+        job.attempts += said.began_at is not None
+        job.failures += said.ending in {Ending.RETRIED, Ending.FAILED}
+        if said.ending in FINAL:
+            job.state = FINAL[said.ending]
+            return
+        self.next_turn(n)
+        if job.over:
+            return
+        if said.ending in {Ending.RETRIED, Ending.SNOOZED}:
+            job.state, job.due = State.SCHEDULED, self.now + said.delay_s
+        elif said.reason == "no_worker":
+            job.state, job.orphan_since = State.PENDING, self.now
+        else:
+            self.enter(n)
+
+    def next_turn(self, n: int) -> None:
+        job = self.jobs[n]
+        job.turn += 1
+        if job.asked:
+            job.state = State.CANCELLED
+            self.endings[n, job.turn] = (None, Ending.CANCELLED)
+
+    def cancel(self, n: int) -> str:
+        job = self.jobs[n]
+        if job.over:
+            return "finished"
+        if job.state is State.RUNNING:
+            job.asked = True
+            return "requested"
+        lane = self.lanes.get((job.spec.queue, job.spec.priority), [])
+        if n in lane:
+            lane.remove(n)
+        job.state, job.orphan_since = State.CANCELLED, None
+        self.endings[n, job.turn] = (None, Ending.CANCELLED)
+        return "cancelled"
+
+    def promote(self) -> int:
+        known = set().union(*(k for w, k in self.kinds.items() if w not in self.dead), set())
+        ripe = [
+            n
+            for n, job in enumerate(self.jobs)
+            if (job.state is State.SCHEDULED and job.due <= self.now)
+            or (
+                job.orphan_since is not None
+                and job.orphan_since <= self.now - 1
+                and job.spec.kind in known
+            )
+        ]
+        for n in ripe:
+            self.enter(n)
+        return len(ripe)
+
+    def next_due(self) -> float | None:
+        return min(
+            (j.due - self.now for j in self.jobs if j.state is State.SCHEDULED), default=None
+        )
+
+    def expire(self, worker: int, begun: set[Key] | None) -> tuple[int, ...] | None:
+        """The fates, in the order of `Expired`."""
+        if worker in self.dead:
+            return None
+        fates: Counter[str] = Counter()
+        left = sorted(self.open_turns(worker))
+        self.dead.add(worker)
+        for key in left:
+            fates[self.crash(key, began=begun is None or key in begun)] += 1
+        return tuple(fates[fate] for fate in ("released", "lost", "failed", "cancelled"))
+
+    def crash(self, key: Key, *, began: bool) -> str:
+        job = self.jobs[key[0]]
+        job.attempts += began
+        job.crashes += began
+        fatal = job.spec.delivery is Delivery.AT_MOST_ONCE or job.crashes >= job.spec.max_crashes
+        if began and fatal:
+            job.state = State.FAILED
+            self.endings[key] = (None, Ending.FAILED)
+            return "failed"
+        ending = Ending.LOST if began else Ending.RELEASED
+        self.endings[key] = (None, ending)
+        self.next_turn(key[0])
+        if job.over:
+            return "cancelled"
+        self.enter(key[0])
+        return ending.value
