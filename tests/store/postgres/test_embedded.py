@@ -408,6 +408,14 @@ def test_each_lock_says_truly_who_is_alive(folder: Path, found: Binaries) -> Non
 
 
 @pytest.mark.slow
+def test_the_minder_loads_nothing_but_the_standard_library(folder: Path, found: Binaries) -> None:
+    with EmbeddedPostgres(folder, binaries=found, linger_s=0):
+        mapped = Path(f"/proc/{minder_of(folder)}/maps").read_text()
+    assert "python" in mapped
+    assert "site-packages" not in mapped
+
+
+@pytest.mark.slow
 def test_a_start_right_after_a_kill_of_the_minder_waits_for_the_old_server(
     folder: Path, found: Binaries
 ) -> None:

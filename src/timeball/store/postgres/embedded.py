@@ -53,10 +53,17 @@ _ON_LINUX = sys.platform == "linux"
 _DEATH_SIGNAL = _ON_LINUX  # elsewhere a guard process does what the kernel does here
 _NAMESPACE = _ON_LINUX  # where root can be root under another name
 _ROOTS_FOLDER = "/var/lib/timeball"
-_BOOT = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from timeball.store.postgres.minder import main; main()"
-)
+# The minder outlives its users, so it stays small: empty packages spare it all that the real ones
+# import, and need no site-packages.
+_BOOT = """
+import sys, types
+root = sys.argv.pop(1)
+for name in ("timeball", "timeball.store", "timeball.store.postgres"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [root + "/" + name.replace(".", "/")]
+from timeball.store.postgres.minder import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +198,7 @@ class EmbeddedPostgres:
         try:
             # the minder inherits the lock, so it is never free between the two processes
             started = subprocess.run(  # noqa: S603 - our own interpreter, program and JSON
-                [sys.executable, "-I", "-c", _BOOT, Path(__file__).parents[3], self._orders(lock)],
+                [sys.executable, "-ISc", _BOOT, Path(__file__).parents[3], self._orders(lock)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
