@@ -1,1 +1,69 @@
-"""A job scheduler that runs jobs once, on time, and can prove it."""
+"""A job scheduler that runs jobs once, on time, and can prove it.
+
+The names below are the whole public interface. Each is imported when it is first
+used, so that ``import timeball`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from timeball.action.context import Cancel as Cancel
+    from timeball.action.context import Context as Context
+    from timeball.action.context import Snooze as Snooze
+    from timeball.action.registry import cron as cron
+    from timeball.action.registry import job as job
+    from timeball.client import AsyncClient as AsyncClient
+    from timeball.client import Client as Client
+    from timeball.client import Handle as Handle
+    from timeball.client import connect as connect
+    from timeball.client import connect_async as connect_async
+    from timeball.core.records import CancelAnswer as CancelAnswer
+    from timeball.core.records import Delivery as Delivery
+    from timeball.core.records import Job as Job
+    from timeball.core.retry import PermanentError as PermanentError
+    from timeball.core.retry import Retry as Retry
+    from timeball.core.states import State as State
+    from timeball.errors import StoreUnavailable as StoreUnavailable
+    from timeball.errors import TimeballError as TimeballError
+    from timeball.errors import UsageError as UsageError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AsyncClient": "client",
+    "Cancel": "action.context",
+    "CancelAnswer": "core.records",
+    "Client": "client",
+    "Context": "action.context",
+    "Delivery": "core.records",
+    "Handle": "client",
+    "Job": "core.records",
+    "PermanentError": "core.retry",
+    "Retry": "core.retry",
+    "Snooze": "action.context",
+    "State": "core.states",
+    "StoreUnavailable": "errors",
+    "TimeballError": "errors",
+    "UsageError": "errors",
+    "connect": "client",
+    "connect_async": "client",
+    "cron": "action.registry",
+    "job": "action.registry",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - names of the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'timeball' has no attribute {name!r}")
+    found = getattr(import_module(f"timeball.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

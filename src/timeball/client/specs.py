@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from timeball.action.registry import OCCURRENCE_KEY, Kind, kind_of
+from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
 from timeball.core.cron import Gap, Overlap, Timetable, load_zone, parse, resolve
 from timeball.core.payload import encode_args
@@ -51,19 +51,19 @@ def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpe
     Raises:
         UsageError: What is wrong, and what to write instead.
     """
-    kind = None if isinstance(job, str) else kind_of(job)
+    kind = _kind(job)
     options = {name: arguments[name] for name in OPTIONS & arguments.keys()}
     args = options.pop("args", None)
     named = {name: value for name, value in arguments.items() if name not in OPTIONS}
     if args is not None and named:
         raise UsageError(f"{', '.join(sorted(named))}: put it into args= with the others")
-    args = named if args is None else args
-    _check_arguments(kind, args, arguments)
+    if kind is not None and args is None:
+        _check_clash(kind, options)
     settings = _settings(kind, options)
     return JobSpec(
         uuid=_uuid(options.get("uuid")),
-        kind=checked_name("kind", kind.name if kind else str(job)),
-        args=encode_args(args),
+        kind=kind.name if kind else checked_name("kind", str(job)),
+        args=_encoded(kind, named if args is None else args),
         **_earliest(options.get("run_at"), options.get("delay_s")),
         **settings,
     )
@@ -78,7 +78,7 @@ def schedule_spec(
         InvalidSchedule: The expression or the zone is wrong, or it can never fire.
         UsageError: Something else is, and what to write instead.
     """
-    kind = None if isinstance(job, str) else kind_of(job)
+    kind = _kind(job)
     args = options.pop("args", None) or {}
     catchup, source = options.pop("catchup", "last"), options.pop("source", "")
     rule = {key: options.pop(key) for key in ("dst", "gap", "overlap") if key in options}
@@ -87,7 +87,6 @@ def schedule_spec(
         raise UsageError(f"{', '.join(sorted(unknown))}: not an option of a schedule")
     if catchup not in {"last", "none", "all"}:
         raise UsageError(f"catchup is {catchup!r}: write 'last', 'none' or 'all'")
-    _check_arguments(kind, args, {})
     expression = parse(cron)
     load_zone(tz)
     policy = resolve(expression, **rule)
@@ -95,12 +94,12 @@ def schedule_spec(
     del settings["max_crashes"], settings["delivery"]
     return ScheduleSpec(
         name=checked_name("schedule", name),
-        kind=checked_name("kind", kind.name if kind else str(job)),
+        kind=kind.name if kind else checked_name("kind", str(job)),
         expression=expression.canonical(),
         tz=tz,
         gap=policy.gap,
         overlap=policy.overlap,
-        args=encode_args(args),
+        args=_encoded(kind, args),
         catchup=catchup,
         source=source,
         **settings,
@@ -166,25 +165,28 @@ def _delivery(given: object) -> Delivery:
         ) from None
 
 
-def _check_arguments(kind: Kind | None, args: dict[str, Any], given: dict[str, Any]) -> None:
-    if not isinstance(args, dict):
+def _kind(job: Callable[..., Any] | str) -> Kind | None:
+    """Return the kind of a function or a name; None for a name that only workers know."""
+    return DEFAULT.get(job) if isinstance(job, str) else kind_of(job)
+
+
+def _encoded(kind: Kind | None, args: object) -> str:
+    if not isinstance(args, Mapping):
         raise UsageError(f"args is a {type(args).__name__}: pass a dictionary of named arguments")
+    if kind is not None:
+        return kind.encode(args)
     if OCCURRENCE_KEY in args:
-        raise UsageError(f"{OCCURRENCE_KEY!r} is set by schedules: give your argument another name")
-    if kind is None:
-        return
-    signature = inspect.signature(kind.call)
-    clash = sorted(OPTIONS & signature.parameters.keys() & given.keys())
+        raise UsageError(f"{OCCURRENCE_KEY} is reserved for schedules: use another name")
+    return encode_args(dict(args))
+
+
+def _check_clash(kind: Kind, given: Iterable[str]) -> None:
+    clash = sorted(OPTIONS & inspect.signature(kind.call).parameters.keys() & set(given))
     if clash:
         raise UsageError(
             f"{', '.join(clash)} is both an option and an argument of {kind.name}: "
             "pass the job's own arguments as args={...}"
         )
-    context = {kind.context_parameter: None} if kind.context_parameter else {}
-    try:
-        signature.bind(**args, **context)
-    except TypeError as error:
-        raise UsageError(f"{kind.name}{signature}: {error}") from None
 
 
 def _uuid(given: object) -> UUID:
