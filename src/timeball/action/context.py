@@ -1,0 +1,159 @@
+"""What a job may ask about itself while it runs, and what it may return to steer itself."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Self
+from uuid import UUID
+
+from timeball.core.records import Turn
+from timeball.errors import UsageError
+
+SNOOZE_MAX_S: Final = 10 * 366 * 86_400.0
+"""Seconds; what lies further ahead no store needs to be able to add to its clock."""
+
+_log = logging.getLogger("timeball.job")
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Return this from a job to be run again after `delay_s` seconds; costs no retry.
+
+    Raises:
+        UsageError: Not a number of seconds from 0 to ten years.
+    """
+
+    delay_s: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.delay_s) and 0 <= self.delay_s <= SNOOZE_MAX_S):
+            raise UsageError(f"Snooze({self.delay_s!r}): write seconds, 0 to ten years")
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Return this from a job to end it as cancelled, for good."""
+
+    reason: str = "cancelled by the job itself"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOccurrence:
+    """Which occurrence of which schedule a job is."""
+
+    schedule: str
+    nominal_at: datetime
+    """The instant of the occurrence, aware; the job may have started later."""
+
+    nominal_local: str
+    """The wall time there, such as ``2026-03-08T03:00:00-04:00``."""
+
+    fold: int
+    shifted: bool
+    catchup: bool
+    """Whether it is late, or stands for others that were missed."""
+
+    missed_count: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Return the occurrence that a schedule wrote into its job's arguments.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is not in the form in which schedules write it.
+        """
+        return cls(
+            schedule=told["schedule"],
+            nominal_at=datetime.fromisoformat(told["nominal_at"]),
+            nominal_local=told["nominal_local"],
+            fold=told["fold"],
+            shifted=told["shifted"],
+            catchup=told["catchup"],
+            missed_count=told["missed_count"],
+        )
+
+
+class StopSign:
+    """The wish that one attempt stop. Whoever wants it raises it; the attempt may look at it."""
+
+    __slots__ = ("_callbacks", "raised")
+
+    def __init__(self) -> None:
+        self.raised = False
+        self._callbacks: tuple[Callable[[], None], ...] = ()
+
+    def raise_(self) -> None:
+        """Ask the attempt to stop, now and for good. From any thread, as often as you like."""
+        self.raised = True
+        for callback in self._callbacks:
+            callback()
+
+    def when_raised(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once the sign is raised, from whatever thread does it, maybe twice."""
+        self._callbacks = (*self._callbacks, callback)
+        # Looked at after that: whoever raised it meanwhile may have missed the callback.
+        if self.raised:
+            callback()
+
+
+class Context:
+    """What a running job knows about itself: a parameter annotated `Context` receives it.
+
+    Attributes:
+        id: The job's uuid, the same in all its attempts.
+        job_id: Its number in the store.
+        turn: The fencing token of this attempt.
+        attempt: 1 for the first attempt, then 2, 3 …
+        kind: The name of what runs.
+        timeout_s: Seconds this attempt may take, or None.
+        occurrence: Which occurrence of a schedule this is, or None.
+        stop: The sign that says whether this attempt should stop.
+    """
+
+    __slots__ = (
+        "_deadline", "_monotonic", "attempt", "id", "job_id", "kind", "occurrence", "stop",
+        "timeout_s", "turn",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        turn: Turn,
+        stop: StopSign,
+        *,
+        timeout_s: float | None,
+        occurrence: JobOccurrence | None,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.id: UUID = turn.uuid
+        self.job_id = turn.job_id
+        self.turn = turn.turn
+        self.attempt = turn.attempts + 1
+        self.kind = turn.kind
+        self.timeout_s = timeout_s
+        self.occurrence = occurrence
+        self.stop = stop
+        self._monotonic = monotonic
+        self._deadline = math.inf if timeout_s is None else monotonic() + timeout_s
+
+    @property
+    def key(self) -> str:
+        """An idempotency key: the same for all attempts of this job, and no other's."""
+        return str(self.id)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry the job's id, kind and attempt."""
+        facts = {"job": str(self.id), "kind": self.kind, "attempt": self.attempt}
+        return logging.LoggerAdapter(_log, facts)
+
+    def cancelled(self) -> bool:
+        """Return whether this attempt should stop: it was asked to, or its time is up.
+
+        A thread cannot be stopped from outside. A long job in a thread looks at this now and
+        then; once it is true, raise an exception to be tried again, or return to be done.
+        """
+        return self.stop.raised or self._monotonic() >= self._deadline

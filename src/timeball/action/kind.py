@@ -1,0 +1,110 @@
+"""What a kind of job is: its name, what it calls, and the options its jobs have by default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from timeball.action.parameters import Parameters
+from timeball.core.misfire import OCCURRENCE_ARG
+from timeball.core.payload import encode_args
+from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
+from timeball.core.retry import Retry
+from timeball.errors import UsageError
+
+NAME_MAX: Final = 256
+"""Bytes of a name."""
+
+PRIORITY_MAX: Final = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronSpec:
+    """One schedule of a kind, checked."""
+
+    expression: str
+    tz: str
+    name: str
+    gap: str
+    overlap: str
+    dst: str = "auto"
+    catchup: str = "last"
+    args: str = "{}"
+    """The job's arguments, as the text of a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What jobs of one name run, and how.
+
+    Args:
+        name: Unique among all programs on one store.
+        call: Called with the job's arguments by name.
+        parameters: What it may be called with.
+        is_async: Whether calling it gives a coroutine.
+        retry: When an attempt that failed is followed by another.
+        timeout_s: Seconds for one attempt; None is no limit. A coroutine is cancelled; a
+            function in a thread sees `Context.cancelled`.
+        queue: Where its jobs line up.
+        priority: 0 … 9, 9 first.
+        max_crashes: Workers that may die in it before it is quarantined.
+        delivery: Whether another attempt follows the death of a worker.
+        schedules: When a job of this kind is made by the clock.
+        place: Where it is defined, for people.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    parameters: Parameters
+    is_async: bool = False
+    retry: Retry = field(default_factory=Retry)
+    timeout_s: float | None = None
+    queue: str = "default"
+    priority: int = PRIORITY_DEFAULT
+    max_crashes: int = MAX_CRASHES_DEFAULT
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    schedules: tuple[CronSpec, ...] = ()
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        _check_name("name", self.name)
+        _check_name("queue", self.queue)
+        if self.timeout_s is not None and not (
+            math.isfinite(self.timeout_s) and self.timeout_s > 0
+        ):
+            raise UsageError(f"timeout_s is {self.timeout_s!r}: write seconds above 0, or None")
+        if not (type(self.priority) is int and 0 <= self.priority <= PRIORITY_MAX):
+            raise UsageError(f"priority is {self.priority!r}: write 0 to 9; 9 starts first")
+        if not (type(self.max_crashes) is int and self.max_crashes > 0):
+            raise UsageError(f"max_crashes is {self.max_crashes!r}: write 1 or more")
+        if self.delivery is Delivery.AT_MOST_ONCE and self.retry.max_retries:
+            raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
+
+    @property
+    def context_parameter(self) -> str | None:
+        """The parameter annotated `Context`, if there is one."""
+        return self.parameters.context
+
+    def encode(self, args: Mapping[str, Any]) -> str:
+        """Return a job's arguments as JSON text, checked against what is called.
+
+        Raises:
+            UsageError: An argument is missing, unknown or reserved.
+            InvalidPayload: A value cannot be stored.
+        """
+        if OCCURRENCE_ARG in args:
+            raise UsageError(f"{OCCURRENCE_ARG} is reserved for schedules: use another name")
+        complaint = self.parameters.complaint(args)
+        if complaint is not None:
+            raise UsageError(f"{self.name} cannot be called like this: {complaint}")
+        return encode_args(dict(args))
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise UsageError(f"{what} is {name!r}: write a text")
+    size = len(name.encode(errors="replace"))
+    if not (name.strip() and name.isprintable() and size <= NAME_MAX):
+        raise UsageError(f"{what} is {name[:80]!r}: write 1 to {NAME_MAX} bytes of printable text")

@@ -1,0 +1,169 @@
+"""Carries out one attempt of a kind: decodes, calls, and turns what happened into an `Outcome`.
+
+Nothing that a job does gets past here: not an exception whose text raises, not SystemExit,
+not a result that no database can hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import time
+import traceback
+from collections.abc import Callable
+from contextvars import Context as Variables
+from typing import Any, Final, TypeVar
+
+from timeball.action.context import SNOOZE_MAX_S, Cancel, Context, JobOccurrence, Snooze, StopSign
+from timeball.action.kind import Kind
+from timeball.core.misfire import OCCURRENCE_ARG
+from timeball.core.outcomes import Outcome, Raised, Returned, Snoozed, Stopped, Unbegun
+from timeball.core.payload import decode_args, decode_value, encode_result, storable
+from timeball.core.records import Turn
+from timeball.core.retry import Retry
+from timeball.errors import InvalidPayload
+
+T = TypeVar("T")
+
+NAME_MAX: Final = 200
+REASON_MAX: Final = 500
+_NOTHING: Final = Returned()
+_UNSTORABLE: Final = '{"unstorable":'
+
+
+class _Unfit(Exception):
+    """The turn cannot be called at all."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def carry_out(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
+    """Run one attempt in this thread and return how it ended. Never raises.
+
+    A thread cannot be stopped: `stop`, and the timeout, are for the job to look at.
+    """
+    try:
+        # Variables of its own: what one job sets, the next one on this thread must not see.
+        value = Variables().run(kind.call, **_arguments(kind, turn, stop))
+        return _NOTHING if value is None else _outcome(value)
+    except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
+        return _failure(error, kind.retry)
+
+
+async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
+    """Run one attempt on this event loop and return how it ended. Never raises.
+
+    Where the task is cancelled after `stop` was raised, the turn is given back.
+    """
+    scope: asyncio.Timeout | None = None
+    try:
+        arguments = _arguments(kind, turn, stop)
+        timeout_s = _timeout_s(kind, turn)
+        if timeout_s is None:  # a timer costs more than all the rest
+            value = await kind.call(**arguments)
+        else:
+            async with asyncio.timeout(timeout_s) as scope:
+                value = await kind.call(**arguments)
+        return _NOTHING if value is None else _outcome(value)
+    except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
+        if isinstance(error, asyncio.CancelledError) and stop.raised:
+            return Unbegun("stopped")
+        if scope is not None and scope.expired():
+            text = f"ran longer than its {timeout_s:g} s"
+            return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
+        return _failure(error, kind.retry)
+
+
+def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
+    try:
+        arguments = {} if turn.args == "{}" else decode_args(turn.args)
+        told = arguments.pop(OCCURRENCE_ARG, None)
+        occurrence = None if told is None else JobOccurrence.of(told)
+    except (InvalidPayload, KeyError, TypeError, ValueError) as error:
+        raise _Unfit("undecodable", f"the stored arguments cannot be read: {error}") from None
+    complaint = kind.parameters.complaint(arguments)
+    if complaint is not None:
+        raise _Unfit("arguments", f"{kind.place} takes other arguments now: {complaint}")
+    if kind.parameters.context is not None:
+        arguments[kind.parameters.context] = Context(
+            turn,
+            stop,
+            timeout_s=_timeout_s(kind, turn),
+            occurrence=occurrence,
+            monotonic=time.monotonic,
+        )
+    return arguments
+
+
+def _timeout_s(kind: Kind, turn: Turn) -> float | None:
+    return kind.timeout_s if turn.timeout_s is None else turn.timeout_s
+
+
+def _outcome(value: Any) -> Outcome:
+    match value:
+        case Snooze(delay_s=delay_s):
+            return Snoozed(delay_s)
+        case Cancel(reason=reason):
+            return Stopped(storable(str(reason), REASON_MAX))
+        case Returned() | Raised() | Snoozed() | Stopped() | Unbegun():
+            return value  # an action of ours that knows better
+    if inspect.iscoroutine(value) or inspect.isgenerator(value):
+        value.close()
+        raise TypeError(f"returned a {type(value).__name__}: use async def, and return no iterator")
+    if inspect.isasyncgen(value):
+        raise TypeError("returned an async generator: a job returns its result")
+    result = encode_result(value)
+    if result is not None and result.startswith(_UNSTORABLE) and not isinstance(value, dict):
+        reason = decode_value(result)["reason"]
+        raise _Unfit("result", f"it ran, but its result cannot be stored: {reason}")
+    return Returned(result)
+
+
+def _failure(error: BaseException, retry: Retry) -> Raised:
+    """Return what is kept of an exception, whatever it does when it is looked at."""
+    if isinstance(error, _Unfit):
+        return Raised(
+            error_type="InvalidPayload",
+            error=storable(str(error)),
+            again=False,
+            reason=error.reason,
+        )
+    name = type(error).__name__
+    text = _ask(lambda: str(error), f"{name}.__str__ raised an exception of its own")
+    return Raised(
+        error_type=_ask(lambda: _type_name(error), name),
+        error=_ask(lambda: _story(error, text), storable(text)),
+        again=retry.wants(error),
+        retry_after_s=_ask(lambda: _retry_after_s(error), None),
+    )
+
+
+def _ask(question: Callable[[], T], otherwise: T) -> T:
+    """Return the answer of an exception, which is the job's code too and may raise anything."""
+    try:
+        return question()
+    except BaseException:  # noqa: BLE001 - foreign code, see above
+        return otherwise
+
+
+def _type_name(error: BaseException) -> str:
+    kind = type(error)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return storable(f"{module}{kind.__qualname__}", NAME_MAX)
+
+
+def _story(error: BaseException, text: str) -> str:
+    """Return the text of an exception first, then where it came from, without our own frame."""
+    trace = error.__traceback__ and error.__traceback__.tb_next
+    lines = traceback.TracebackException(type(error), error, trace).format()
+    return storable(f"{text}\n\n{''.join(lines)}")
+
+
+def _retry_after_s(error: BaseException) -> float | None:
+    delay_s = getattr(error, "retry_after_s", None)
+    if delay_s is None or not (math.isfinite(delay_s) and delay_s >= 0):
+        return None
+    return min(float(delay_s), SNOOZE_MAX_S)

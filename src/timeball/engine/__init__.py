@@ -1,0 +1,1 @@
+"""How attempts run in this process: slots, threads and one event loop."""

@@ -1,0 +1,95 @@
+"""One attempt of a worker: from its turn to its settlement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from timeball.action.context import StopSign
+from timeball.action.kind import Kind
+from timeball.action.python import carry_out, carry_out_async
+from timeball.core.outcomes import Outcome, Raised, Run, Unbegun, decide
+from timeball.core.records import Delivery, Settlement, Turn
+from timeball.worker.begun import BegunTable
+from timeball.worker.tenure import Tenure
+
+_UNBEGUN = Run(None, 0.0)
+
+
+class Bench(NamedTuple):
+    """What all attempts of a worker share."""
+
+    draw: Callable[[], float]
+    begun: BegunTable | None
+
+
+class TurnAttempt:
+    """Carries out one turn. Neither form raises; each returns the turn's settlement.
+
+    Args:
+        turn: What was granted.
+        kind: What to run.
+        tenure: Under which registration.
+        arrived_s: When the grant arrived, by the monotonic clock: `turn.granted_at` and that
+            one are taken to be the same instant, so that an attempt is told to begin no
+            later than it did, and never before it was granted.
+        bench: What all attempts share.
+    """
+
+    __slots__ = ("_arrived_s", "_began_s", "_bench", "is_async", "kind", "stop", "tenure", "turn")
+
+    def __init__(
+        self, turn: Turn, kind: Kind, tenure: Tenure, *, arrived_s: float, bench: Bench
+    ) -> None:
+        self.turn = turn
+        self.kind = kind
+        self.tenure = tenure
+        self.is_async = kind.is_async
+        self.stop = StopSign()
+        self._arrived_s = arrived_s
+        self._began_s: float | None = None
+        self._bench = bench
+
+    def run(self) -> Settlement:
+        """Carry it out in this thread."""
+        self._begin()
+        return self._end(carry_out(self.kind, self.turn, self.stop))
+
+    async def run_async(self) -> Settlement:
+        """Carry it out on this event loop."""
+        if self.stop.raised:  # before its task had taken a step, so nothing has cancelled that
+            return self.unbegun()
+        self._begin()
+        return self._end(await carry_out_async(self.kind, self.turn, self.stop))
+
+    def unbegun(self) -> Settlement:
+        """Return the settlement that gives the turn back before it has begun."""
+        return decide(self.turn, Unbegun("stopped"), _UNBEGUN, self.kind.retry, 0.0)
+
+    def interrupted(self) -> Settlement:
+        """Return the settlement for an attempt that has not ended and is not waited for."""
+        return self._settlement(Unbegun("stopped"))
+
+    def _begin(self) -> None:
+        if self._bench.begun is not None:
+            self._bench.begun.mark(self.turn.job_id, self.turn.turn)
+        self._began_s = time.monotonic()
+
+    def _end(self, outcome: Outcome) -> Settlement:
+        settlement = self._settlement(outcome)
+        # At most once means that no second attempt is granted even if this process dies now,
+        # before it has settled: such a turn stays marked until then.
+        if self._bench.begun is not None and self.kind.delivery is not Delivery.AT_MOST_ONCE:
+            self._bench.begun.clear(self.turn.job_id, self.turn.turn)
+        return settlement
+
+    def _settlement(self, outcome: Outcome) -> Settlement:
+        began_s = self._began_s
+        if began_s is None:
+            return self.unbegun()
+        if type(outcome) is Unbegun and self.kind.delivery is Delivery.AT_MOST_ONCE:
+            text = "its worker was stopped in the middle of it, and it may not be run twice"
+            outcome = Raised(error_type="Interrupted", error=text, again=False, reason="lost")
+        run = Run(self.turn.granted_at + (began_s - self._arrived_s), time.monotonic() - began_s)
+        return decide(self.turn, outcome, run, self.kind.retry, self._bench.draw())

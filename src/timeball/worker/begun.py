@@ -1,0 +1,87 @@
+"""Which turns have begun, in memory that outlives the process that writes it.
+
+A worker child marks each turn as its attempt begins. When the child dies, however
+abruptly, its parent reads from the same memory what had begun: only those turns may
+have done something, and only those cost their job a crash.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+from typing import Final, Self
+
+from timeball.store.base import CLAIM_MAX
+
+_ROW: Final = 16
+"""Bytes: the job's id and the turn, 64 bits each. A row whose turn is 0 is free."""
+
+
+class BegunTable:
+    """A table of (job, turn) in shared memory.
+
+    It has room for every turn that one worker may have begun and not settled. The child writes,
+    from any of its threads; the parent reads once the child is dead.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        size = os.fstat(fd).st_size
+        self._memory = mmap.mmap(fd, size)
+        self._cells = memoryview(self._memory).cast("q")
+        self._free = list(range(size // _ROW))
+        self._rows: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def create(cls, slots: int) -> Self:
+        """Return an empty table for a worker with so many slots."""
+        if sys.platform == "linux":
+            fd = os.memfd_create("timeball-begun")
+        else:
+            fd, path = tempfile.mkstemp(prefix="timeball-begun-")
+            os.unlink(path)  # noqa: PTH108 - there is no Path here to begin with
+        # Turns ready, claimed and not yet settled: the loop settles before it claims again.
+        os.truncate(fd, (2 * slots + 2 * CLAIM_MAX) * _ROW)
+        return cls(fd)
+
+    @classmethod
+    def attach(cls, fd: int) -> Self:
+        """Return the table behind a descriptor that was inherited; it must be empty to write to."""
+        return cls(fd)
+
+    def fileno(self) -> int:
+        """The descriptor to hand to the child."""
+        return self._fd
+
+    def mark(self, job_id: int, turn: int) -> None:
+        """Note that the attempt of this turn begins."""
+        row = self._free.pop()
+        self._rows[job_id, turn] = row
+        # The turn comes last: a row is valid once it is there, whenever the process dies.
+        self._cells[2 * row] = job_id
+        self._cells[2 * row + 1] = turn
+
+    def clear(self, job_id: int, turn: int) -> None:
+        """Note that the death of this process would cost this turn nothing any more."""
+        row = self._rows.pop((job_id, turn), None)
+        if row is not None:
+            self._cells[2 * row + 1] = 0
+            self._free.append(row)
+
+    def wipe(self) -> None:
+        """Empty the table, for the next child. Nobody may be writing."""
+        self._memory[:] = bytes(len(self._memory))
+
+    def begun(self) -> set[tuple[int, int]]:
+        """Return the (job, turn) pairs that are marked."""
+        cells = self._cells.tolist()
+        pairs = zip(cells[::2], cells[1::2], strict=True)
+        return {(job_id, turn) for job_id, turn in pairs if turn}
+
+    def close(self) -> None:
+        """Give memory and descriptor back."""
+        self._cells.release()
+        self._memory.close()
+        os.close(self._fd)

@@ -1,0 +1,304 @@
+"""The worker's loop: settle what has ended, promote what is due, claim, rest.
+
+Attempts run in the kernel's threads and on its event loop; only this loop talks to the store,
+one verb at a time. What it holds (`_unsettled`, `_request`, the tenure) is touched by the thread
+that calls `work` alone. An attempt that ends, a notification or a request to stop only ring the
+doorbell.
+
+Whatever verb fails because the store is away is sent again as it was: settlements are kept until
+they are answered, and a claim goes by its request.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+from uuid import UUID
+
+from timeball.action.registry import Registry
+from timeball.chance import new_uuid
+from timeball.core.outcomes import Run, Unbegun, decide
+from timeball.core.records import Settlement, Turn, Verdict
+from timeball.core.retry import Retry
+from timeball.engine.doorbell import Doorbell
+from timeball.engine.kernel import Kernel
+from timeball.errors import StoreUnavailable, WorkerExpired
+from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
+from timeball.worker.attempt import Bench, TurnAttempt
+from timeball.worker.begun import BegunTable
+from timeball.worker.pace import Load, Pace
+from timeball.worker.tenure import Tenure
+
+_PROMOTE_MAX: Final = 1_000
+_OUTAGE: Final = Retry(base_s=0.1, cap_s=5.0, min_s=0.02)
+_FLUSH_S: Final = 0.01
+_INTERRUPT_S: Final = 1.0
+_FOR_EVER: Final = float("inf")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """How one worker behaves. Durations are in seconds."""
+
+    name: str
+    queues: tuple[str, ...] = ("default",)
+    slots: int = 8
+    """Attempts that may run at once (W)."""
+
+    lease_s: float = 30.0
+    """How long it may be silent before it is given up."""
+
+    poll_s: float = 1.0
+    """Longest rest when nothing wakes it."""
+
+    drain_s: float = 25.0
+    """How long a stop waits for what runs."""
+
+    prefetch_s: float = 0.05
+    """How far ahead it claims, at the rate at which its attempts end."""
+
+
+class _Stop(IntEnum):
+    NO = 0
+    DRAIN = 1
+    NOW = 2
+
+
+class Worker:
+    """Runs the jobs of some queues until it is told to stop.
+
+    `stop` and `wake` may be called from any thread and from signal handlers.
+
+    Args:
+        store: Where the jobs are. Signs of life are the supervisor's to give.
+        registry: The kinds that this worker knows.
+        config: How it behaves.
+        draw: Gives a number in ``[0, 1)``, for jitter.
+        begun: Where to mark the turns that have begun.
+        on_registered: Told the worker's number, each time it has registered.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: WorkerConfig,
+        *,
+        draw: Callable[[], float],
+        begun: BegunTable | None = None,
+        on_registered: Callable[[int], None] | None = None,
+    ) -> None:
+        self.stale = 0
+        """Settlements that were refused."""
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._on_registered = on_registered
+        self._bench = Bench(draw, begun)
+        self._bell = Doorbell()
+        self._kernel: Kernel[TurnAttempt] = Kernel(config.slots, self._bell.ring)
+        self._pace = Pace(config.slots, config.prefetch_s, time.monotonic())
+        self._stopping = _Stop.NO
+        self._woken = True
+        self._tenure: Tenure | None = None
+        self._unsettled: list[tuple[Tenure, Settlement]] = []
+        self._request: tuple[UUID, int] | None = None
+        self._outages = 0
+        self._poll_at = self._promote_at = 0.0
+
+    def stop(self, *, now: bool = False) -> None:
+        """Claim nothing more, give back what has not begun, and return from `work`.
+
+        What runs has `drain_s` to end, or no time at all with `now`; then it is interrupted
+        and given back too.
+        """
+        self._stopping = max(self._stopping, _Stop.NOW if now else _Stop.DRAIN)
+        self._bell.ring()
+
+    def wake(self) -> None:
+        """End the loop's rest: there may be something to claim."""
+        self._woken = True
+        self._bell.ring()
+
+    def work(self) -> None:
+        """Work until stopped; then end what has begun, settle it, and retire.
+
+        Raises:
+            StoreUnavailable: The store was away at the end, so that something is left to
+                the lease.
+        """
+        try:
+            while not self._stopping:
+                self._round()
+                self._rest(_FOR_EVER)
+            self._drain()
+        finally:
+            self._kernel.close()
+
+    # One round. A verb that fails ends it; the next round sends the same again.
+
+    def _round(self) -> None:
+        assert not self._kernel.broken, "a bug has cost a slot: the log says which"
+        try:
+            self._register()
+            self._settle()
+            self._promote()
+            self._claim()
+            self._outages = 0
+        except StoreUnavailable as error:
+            self._outages += 1
+            _log.warning("the store is away, trying again: %s", error)
+        except WorkerExpired as error:
+            # What has not begun is somebody else's now; what runs may end, and will be too late.
+            _log.warning("%s", error)
+            self._kernel.slots.withdraw()
+            self._tenure = self._request = None
+
+    def _register(self) -> None:
+        if self._tenure is not None or self._stopping:
+            return
+        name, queues, lease_s = self._config.name, self._config.queues, self._config.lease_s
+        kinds = list(self._registry)
+        worker = self._store.register(name, kinds=kinds, queues=queues, lease_s=lease_s)
+        self._tenure = Tenure(worker)
+        if self._on_registered is not None:
+            self._on_registered(worker)
+
+    def _settle(self) -> None:
+        ended = self._kernel.slots.take_ended()
+        self._unsettled += [(attempt.tenure, settlement) for attempt, settlement in ended]
+        while self._unsettled:
+            tenure = self._unsettled[0][0]
+            group = next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1]
+            batch = [settlement for _, settlement in group]
+            verdicts = self._store.settle(tenure.worker, batch)
+            del self._unsettled[: len(batch)]
+            self._note(tenure, batch, verdicts)
+
+    def _note(
+        self, tenure: Tenure, batch: Sequence[Settlement], verdicts: Sequence[Verdict]
+    ) -> None:
+        now_s = time.monotonic()
+        for settlement, verdict in zip(batch, verdicts, strict=True):
+            tenure.close(settlement)
+            if self._bench.begun is not None:
+                self._bench.begun.clear(settlement.job_id, settlement.turn)
+            if settlement.delay_s > 0:
+                self._promote_at = min(self._promote_at, now_s + settlement.delay_s)
+            if verdict is Verdict.STALE:
+                self.stale += 1
+                _log.warning("too late: turn %d of job %d", settlement.turn, settlement.job_id)
+
+    def _promote(self) -> None:
+        if self._stopping or time.monotonic() < self._promote_at:
+            return
+        moved, next_due_s = self._store.promote(_PROMOTE_MAX)
+        rest_s = self._config.poll_s if next_due_s is None else min(self._config.poll_s, next_due_s)
+        self._promote_at = time.monotonic() + rest_s
+        self._woken = self._woken or moved > 0
+
+    def _claim(self) -> None:
+        self._request = self._request or self._next_request()
+        if self._request is None or self._tenure is None:
+            return
+        tenure, (request, limit) = self._tenure, self._request
+        floors = tenure.floors()
+        turns = self._store.claim(tenure.worker, limit=limit, request=request, floors=floors)
+        arrived_s = time.monotonic()
+        self._request = None
+        self._woken = self._woken or bool(turns)
+        tenure.add(turns)
+        attempts = [self._attempt(turn, tenure, arrived_s) for turn in turns]
+        self._kernel.slots.low_water = self._pace.low_water
+        self._kernel.offer(attempt for attempt in attempts if attempt is not None)
+
+    def _next_request(self) -> tuple[UUID, int] | None:
+        """Return what to ask for, where there is room and there may be something."""
+        now_s = time.monotonic()
+        if now_s >= self._poll_at:
+            self._woken = True
+            self._poll_at = now_s + self._config.poll_s
+        lacking = self._lacking()
+        if not lacking:
+            return None
+        # Before the question, not after the answer: a wake-up in between counts again.
+        self._woken = False
+        return new_uuid(), lacking
+
+    def _lacking(self) -> int:
+        """Return how many turns to claim now."""
+        if self._stopping or not self._woken:
+            return 0
+        slots = self._kernel.slots
+        load = Load(slots.running, slots.waiting, slots.finished)
+        return self._pace.lacking(load, time.monotonic())
+
+    def _attempt(self, turn: Turn, tenure: Tenure, arrived_s: float) -> TurnAttempt | None:
+        """Return the attempt of a turn; None where it goes back at once."""
+        kind = self._registry.get(turn.kind)
+        if kind is not None and not self._stopping:
+            return TurnAttempt(turn, kind, tenure, arrived_s=arrived_s, bench=self._bench)
+        back = Unbegun(NO_WORKER if kind is None else "stopped")
+        self._unsettled.append((tenure, decide(turn, back, Run(None, 0.0), Retry(), 0.0)))
+        return None
+
+    # Between rounds.
+
+    def _rest(self, until_s: float) -> None:
+        """Wait until there may be something to do, or until `until_s`."""
+        rest_s, stopping = self._rest_s(), self._stopping
+        until_s = min(until_s, time.monotonic() + rest_s)
+        self._bell.wait(until_s - time.monotonic())
+        while self._outages and stopping is self._stopping and time.monotonic() < until_s:
+            self._bell.wait(until_s - time.monotonic())
+
+    def _rest_s(self) -> float:
+        """Return how long there is nothing to do unless the bell rings."""
+        if self._outages:
+            return _OUTAGE.delay_s(self._outages, self._bench.draw())
+        if self._unsettled:
+            return 0.0
+        if self._stopping:
+            return _FOR_EVER
+        if self._tenure is None or self._lacking():
+            return 0.0
+        rest_s = min(self._poll_at, self._promote_at) - time.monotonic()
+        # Where a slot always finds a successor, the bell does not ring for each that ends.
+        return min(rest_s, _FLUSH_S) if self._kernel.slots.waiting else rest_s
+
+    # The end.
+
+    def _drain(self) -> None:
+        slots = self._kernel.slots
+        self._unsettled += [(back.tenure, back.unbegun()) for back in slots.withdraw()]
+        self._finish(time.monotonic() + self._config.drain_s, patience=_Stop.DRAIN)
+        for attempt in slots.begun():
+            attempt.stop.raise_()
+        self._kernel.cancel()
+        self._finish(time.monotonic() + _INTERRUPT_S, patience=_Stop.NOW)
+        self._unsettled += [(lost.tenure, lost.interrupted()) for lost in slots.abandon()]
+        self._round()
+        if self._unsettled or self._request:
+            raise StoreUnavailable(
+                "away at the end: what it has not been told is left to the lease"
+            )
+        if self._tenure is not None:
+            with suppress(StoreUnavailable):  # then it will be swept
+                self._store.retire(self._tenure.worker)
+
+    def _finish(self, until_s: float, *, patience: _Stop) -> None:
+        """Settle what ends, until nothing is held, or the time or the patience is over."""
+        while time.monotonic() < until_s and self._stopping <= patience:
+            self._round()
+            if not (self._unsettled or self._request) and self._kernel.slots.idle:
+                return
+            self._rest(until_s)

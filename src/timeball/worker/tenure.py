@@ -1,0 +1,38 @@
+"""One registration of a worker: its number, and which of its leases have open turns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from timeball.core.records import Settlement, Turn
+
+
+class Tenure:
+    """What a worker holds from its registration until it is given up or retires."""
+
+    def __init__(self, worker: int) -> None:
+        self.worker = worker
+        self._open: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        """Per lane and lease the turns not yet settled; leases in the order they came."""
+        self._newest: dict[int, int] = {}
+
+    def add(self, turns: Iterable[Turn]) -> None:
+        """Take over what a claim has granted."""
+        for lane, seq, *_ in turns:
+            leases = self._open[lane]
+            leases[seq] = leases.get(seq, 0) + 1
+            self._newest[lane] = seq
+
+    def close(self, settlement: Settlement) -> None:
+        """Let a turn go whose settlement the store has answered."""
+        leases = self._open[settlement.lane]
+        leases[settlement.seq] -= 1
+        if not leases[settlement.seq]:
+            del leases[settlement.seq]
+
+    def floors(self) -> dict[int, int]:
+        """Return per lane the oldest lease that has open turns, else the one to come."""
+        return {
+            lane: next(iter(self._open[lane]), newest + 1) for lane, newest in self._newest.items()
+        }
