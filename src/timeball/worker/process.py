@@ -1,0 +1,145 @@
+"""A child process as its supervisor sees it: started, heard, stopped, and waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+
+from timeball.worker.begun import BegunTable
+from timeball.worker.child import Brief, Load, Said
+from timeball.worker.loop import WorkerConfig
+
+_NOW = b"!"
+
+
+class ChildProcess:
+    """One child. Not thread-safe, but for `pid` and `workers`, which may be read anywhere."""
+
+    def __init__(self, dsn: str, loads: Iterable[Load], worker: WorkerConfig, now: float) -> None:
+        """Start it.
+
+        The kernel kills it when the *thread* that starts it ends, so that thread must
+        outlive it.
+
+        Args:
+            dsn: Of the database.
+            loads: Where its kinds come from.
+            worker: How it works.
+            now: This process's stopwatch.
+        """
+        self.started_at = now
+        self.workers: frozenset[int] = frozenset()
+        """The ids to beat for."""
+
+        self.ready = False
+        """Whether it has ever registered."""
+
+        self.silent = False
+        """Whether it can say no more: it has ended, or will have in a moment."""
+
+        self.failure = ""
+        """What it said of why it ends."""
+
+        self._table = BegunTable.create(worker.slots)
+        self._line, theirs = socket.socketpair()
+        self._heard = b""
+        fds = (theirs.fileno(), self._table.fileno())
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "timeball.worker.child",
+                    str(fds[0]),
+                    str(os.getpid()),
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=fds,
+                start_new_session=True,  # so that Ctrl-C is ours to pass on
+            )
+        brief = Brief(dsn=dsn, loads=tuple(loads), worker=worker, begun_fd=fds[1])
+        self._line.settimeout(1.0)
+        with suppress(OSError):  # it has died, and will be waited for as any other
+            self._line.sendall(msgspec.json.encode(brief) + b"\n")
+        self._line.setblocking(False)
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        return self._process.pid
+
+    def fileno(self) -> int:
+        """Return what becomes readable when the child says something, or ends."""
+        return self._line.fileno()
+
+    def hear(self) -> bool:
+        """Take in what the child has said; return False once it can say no more."""
+        while True:
+            try:
+                heard = self._line.recv(1 << 16)
+            except BlockingIOError:
+                return True
+            except OSError:
+                heard = b""
+            if not heard:
+                self.silent = True
+                return False
+            *lines, self._heard = (self._heard + heard).split(b"\n")
+            for line in lines:
+                self._note(msgspec.json.decode(line, type=Said))
+
+    def disown(self, lost: set[int]) -> frozenset[int]:
+        """Beat no more for workers that were given up; return which were this child's."""
+        mine = self.workers & lost
+        self.workers -= mine
+        return mine
+
+    def drain(self) -> None:
+        """Have it finish what has begun, and end."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def hurry(self) -> None:
+        """Have it give back what has not ended, and end."""
+        with suppress(OSError):
+            self._line.send(_NOW)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def ended(self) -> str | None:
+        """Return how the process has ended, for people; None while it lives."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code >= 0:
+            return f"exited with {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        return f"was ended by {name}"
+
+    def bury(self) -> frozenset[tuple[int, int]]:
+        """Clean up after a child that has ended; return the turns that it was in the middle of."""
+        self.hear()
+        # What its jobs have started. The number is still the group's: it is taken from nobody
+        # as long as a member lives, and if none does, it was in use a moment ago.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._line.close()
+        begun = frozenset(self._table.begun())
+        self._table.close()
+        return begun
+
+    def _note(self, said: Said) -> None:
+        if said.worker is not None:
+            self.workers |= {said.worker}
+            self.ready = True
+        if said.failed is not None:
+            self.failure = said.failed

@@ -1,0 +1,349 @@
+"""Keeps child processes at work, beats for them, and gives them up when they die.
+
+No user code runs in this process, so nothing a job does can stop the beat. One thread,
+the loop, starts the children, hears them and waits for them; beat, sweeper and ticker
+have a thread each. All that is asked of the loop comes as a byte through a pipe, which
+a signal handler may write to as well as a thread.
+
+Stopping goes in steps, each at the next signal or when the one before has taken too
+long: drain, give back, kill. It takes at most `drain_s` and 5 seconds, whatever the
+children and the database do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Final, NamedTuple
+
+from timeball.errors import TimeballError
+from timeball.store.postgres.store import PostgresStore
+from timeball.worker.beat import Beat
+from timeball.worker.child import EX_TEMPFAIL, Load
+from timeball.worker.loop import WorkerConfig
+from timeball.worker.process import ChildProcess
+from timeball.worker.sweeper import Deaths, Sweeper
+from timeball.worker.ticker import Ticker
+
+GIVE_BACK_S: Final = 2.0
+"""From "stop now" to SIGKILL."""
+
+FAREWELL_S: Final = 2.0
+"""For writing what the dead have left."""
+
+BACKOFF_MIN_S: Final = 0.1
+BACKOFF_MAX_S: Final = 10.0
+SETTLED_S: Final = 60.0
+"""A child that has lived so long is no part of a series of deaths."""
+
+STILLBORN_MAX: Final = 3
+"""So many children that never registered, and none that did: the fault is in what they load."""
+
+_LOOK_S = 0.25
+_LOOK_DYING_S = 0.01
+_DUTIES_S = 1.0
+_ASK_NEXT, _ASK_NOW = b"+", b"!"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorConfig:
+    """What a supervisor runs."""
+
+    dsn: str
+    loads: tuple[Load, ...]
+    """Where the kinds come from; loaded by each child."""
+
+    worker: WorkerConfig
+    """How each child works; a number is added to the name."""
+
+    children: int = 1
+
+
+class Step(IntEnum):
+    """How far a supervisor is on its way out."""
+
+    RUN = 0
+    DRAIN = 1  # children finish what has begun
+    GIVE_BACK = 2  # they give back what has not ended
+    KILL = 3
+
+
+class Child(NamedTuple):
+    """A living child, for people and tests."""
+
+    pid: int
+    workers: frozenset[int]
+
+
+class _Place:
+    """Room for one child, and how its last ones fared."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.child: ChildProcess | None = None
+        self.next_at = 0.0
+        self._backoff_s = BACKOFF_MIN_S
+
+    def vacate(self, now: float, lived_s: float) -> None:
+        """Let the next child come after a while, that grows if the last ones did not live long."""
+        if lived_s >= SETTLED_S:
+            self._backoff_s = BACKOFF_MIN_S
+        self.next_at = now + self._backoff_s
+        self._backoff_s = min(BACKOFF_MAX_S, 2 * self._backoff_s)
+        self.child = None
+
+
+class Supervisor:
+    """Runs `children` worker processes until it is stopped. For one run only.
+
+    `run` takes over the main thread and the signals SIGTERM and SIGINT; `start`, `stop`
+    and `wait` are for use within another program.
+    """
+
+    def __init__(self, config: SupervisorConfig) -> None:
+        self._config = config
+        self._store, self._beat_store = PostgresStore(config.dsn), PostgresStore(config.dsn)
+        self._places = [_Place(number) for number in range(1, config.children + 1)]
+        self._deaths = Deaths(self._store)
+        self._lost: SimpleQueue[set[int]] = SimpleQueue()
+        self._step = Step.RUN
+        self._asked = Step.RUN
+        self._until = 0.0
+        self._stillborn = 0
+        self._proven = False
+        self._code = 1  # until it has come to its end
+        self._thread: Thread | None = None
+        self._inbox, self._outbox = os.pipe()
+        os.set_blocking(self._inbox, False)
+        os.set_blocking(self._outbox, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._inbox, selectors.EVENT_READ)
+        self.failure = ""
+        """Why it gave up, where the exit code is 1."""
+
+    # From outside
+
+    def run(self) -> int:
+        """Supervise until SIGTERM or SIGINT and return the exit code; main thread only.
+
+        A second signal has children give back what runs, a third one kills them.
+
+        Returns:
+            0 when nothing is left, 75 when something is left to the leases, 1 when the
+            children cannot start (then the reason is on stderr) or a duty has crashed.
+        """
+        with self._signals():
+            code = self._supervise()
+        if self.failure:
+            sys.stderr.write(self.failure.rstrip() + "\n")
+        return code
+
+    def start(self) -> None:
+        """Supervise in a thread of this program."""
+        self._thread = Thread(target=self._supervise, name="timeball-supervisor", daemon=True)
+        self._thread.start()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask to drain, or where it does already, for the next step; returns at once.
+
+        Args:
+            now: Have children give back what has not ended.
+        """
+        self._ask(_ASK_NOW if now else _ASK_NEXT)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait until all is stopped and return the code as `run` does; None when time is up."""
+        assert self._thread is not None, "start it first"
+        self._thread.join(timeout_s)
+        return None if self._thread.is_alive() else self._code
+
+    def children(self) -> list[Child]:
+        """Return the children that live now."""
+        living = [place.child for place in self._places]
+        return [Child(child.pid, child.workers) for child in living if child is not None]
+
+    def _ask(self, what: bytes) -> None:
+        try:
+            os.write(self._outbox, what)
+        except OSError:
+            return  # it is over, or so much has been asked that one more makes no difference
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Turn signals into requests. Set explicitly, for the kernel ignores them for PID 1."""
+        before = {
+            number: signal.signal(number, lambda _number, _frame: self._ask(_ASK_NEXT))
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    # The loop's own thread
+
+    def _supervise(self) -> int:
+        quiet, over = Event(), Event()
+        duties = [
+            self._duty("ticker", Ticker(self._store).run, quiet),
+            self._duty("sweeper", Sweeper(self._store).run, quiet),
+            self._duty("beat", self._beat().run, over),
+        ]
+        while self._step is Step.RUN or self._living():
+            now = time.monotonic()
+            if self._step is Step.KILL and now >= self._until:
+                break  # the kernel cannot end it: a disk or network file system hangs
+            self._advance(now)
+            if self._step >= Step.DRAIN:
+                quiet.set()
+            self._bury(now)
+            self._fill(now)
+            self._listen()
+        clean = self._deaths.wait(FAREWELL_S) and not self._living()
+        over.set()
+        self._close(duties)
+        self._code = 1 if self.failure else 0 if clean else EX_TEMPFAIL
+        return self._code
+
+    def _beat(self) -> Beat:
+        return Beat(
+            self._beat_store, self._workers, self._lost.put, lease_s=self._config.worker.lease_s
+        )
+
+    def _workers(self) -> set[int]:
+        return {worker for child in self.children() for worker in child.workers}
+
+    def _duty(self, name: str, run: Callable[[Event], None], stop: Event) -> Thread:
+        """Start a thread that runs until `stop` is set; if it crashes, all stops."""
+
+        def guarded() -> None:
+            why = f"the {name} has crashed"
+            try:
+                run(stop)
+            except TimeballError as error:
+                why = str(error)
+            finally:
+                if not stop.is_set():
+                    self._fail(why)
+
+        thread = Thread(target=guarded, name=f"timeball-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _fail(self, why: str) -> None:
+        if not self.failure:
+            self.failure = why
+            self._ask(_ASK_NEXT)
+
+    def _listen(self) -> None:
+        """Rest until something is said, asked, or due."""
+        dying = any(child.silent for child in self._living())
+        for key, _ in self._selector.select(_LOOK_DYING_S if dying else _LOOK_S):
+            if key.data is None:
+                self._take_requests()
+            elif not key.data.hear():
+                self._selector.unregister(key.fileobj)
+        while not self._lost.empty():
+            lost = self._lost.get()
+            for child in self._living():
+                for worker in child.disown(lost):
+                    _log.warning("worker %d was cut off for a whole lease and given up", worker)
+
+    def _take_requests(self) -> None:
+        for asked in os.read(self._inbox, 64):
+            now = asked == _ASK_NOW[0]
+            least = Step.GIVE_BACK if now else min(self._asked + 1, Step.KILL)
+            self._asked = Step(max(self._asked, least))
+
+    def _advance(self, now: float) -> None:
+        """Take the steps that were asked for, and the next one when its time has come."""
+        if Step.RUN < self._step < Step.KILL and now >= self._until:
+            self._asked = max(self._asked, Step(self._step + 1))
+        while self._step < self._asked:
+            self._step = Step(self._step + 1)
+            for child in self._living():
+                self._carry_out(child)
+            self._until = now + (
+                self._config.worker.drain_s if self._step is Step.DRAIN else GIVE_BACK_S
+            )
+
+    def _carry_out(self, child: ChildProcess) -> None:
+        match self._step:
+            case Step.DRAIN:
+                child.drain()
+            case Step.GIVE_BACK:
+                child.hurry()
+            case _:
+                child.kill()
+
+    def _living(self) -> list[ChildProcess]:
+        return [place.child for place in self._places if place.child is not None]
+
+    def _bury(self, now: float) -> None:
+        """Give up at once what children that have ended held."""
+        for place in self._places:
+            child = place.child
+            how = child.ended() if child else None
+            if child is None or how is None:
+                continue
+            if child.fileno() in self._selector.get_map():
+                self._selector.unregister(child)
+            begun = child.bury()
+            for worker in child.workers:
+                self._deaths.report(worker, begun)
+            place.vacate(now, now - child.started_at)
+            self._judge(child, how)
+
+    def _judge(self, child: ChildProcess, how: str) -> None:
+        """Say how a child ended, and give up where none can ever start."""
+        self._proven = self._proven or child.ready
+        if self._step > Step.RUN:
+            return
+        _log.warning("child %d %s: %s", child.pid, how, child.failure or "another one follows")
+        if not child.ready:
+            self._stillborn += 1
+            if self._stillborn >= STILLBORN_MAX and not self._proven:
+                self._fail(child.failure or f"a child {how} before it was ready")
+
+    def _fill(self, now: float) -> None:
+        """Start the children that are missing."""
+        if self._asked > Step.RUN or self.failure:
+            return
+        for place in self._places:
+            if place.child is None and now >= place.next_at:
+                self._start_child(place, now)
+
+    def _start_child(self, place: _Place, now: float) -> None:
+        config = self._config
+        worker = replace(config.worker, name=f"{config.worker.name}-{place.number}")
+        try:
+            place.child = ChildProcess(config.dsn, config.loads, worker, now)
+        except OSError as error:  # out of processes, memory or descriptors
+            _log.warning("no child can be started now: %s", error)
+            place.vacate(now, 0.0)
+            return
+        self._selector.register(place.child, selectors.EVENT_READ, place.child)
+
+    def _close(self, duties: list[Thread]) -> None:
+        self._deaths.stop()
+        until = time.monotonic() + _DUTIES_S
+        for thread in duties:
+            thread.join(max(0.0, until - time.monotonic()))
+        self._store.close()
+        self._beat_store.close()
+        self._selector.close()
+        os.close(self._inbox)
+        os.close(self._outbox)
