@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
-from itertools import count
+from collections.abc import Callable
+from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from tests.store.model import Key, Model
-from tests.store.world import World, end, schedule
+from tests.store.model import Key
+from tests.store.schedule_story import LANES, ScheduleStory, hourly
+from tests.store.world import World, end
 
 from timeball.core.audit import audit_schedules
-from timeball.core.history import ScheduleRecord
-from timeball.core.records import (
-    Decision,
-    Delivery,
-    JobSpec,
-    OccurrenceDecision,
-    Schedule,
-    Settlement,
-    Turn,
-)
+from timeball.core.records import Delivery, JobSpec, Settlement, Turn
 from timeball.core.states import Ending
 from timeball.errors import WorkerExpired
-from timeball.store.base import NO_WORKER, JobFilter, occurrence_job
+from timeball.store.base import NO_WORKER, JobFilter
 
-HOUR = timedelta(hours=1)
-LANES = [("x", 5), ("y", 5), ("x", 8), ("y", 2)]
 GHOST = (-1, 1)
 """A turn of a job that never was."""
 
@@ -44,32 +33,15 @@ class Claim(NamedTuple):
     turns: list[Turn]
 
 
-class Firing(NamedTuple):
-    """What was decided about a schedule as each store showed it."""
-
-    read: list[Schedule]
-    decisions: list[OccurrenceDecision]
-    cursor: datetime
-
-
-class Driver:
-    """Draws verbs, sends each to every world, compares the answers with each other and the model.
-
-    A job is known by its number, a worker too, a turn by (number of its job, turn): the
-    stores have ids of their own.
-    """
+class Driver(ScheduleStory):
+    """Draws verbs, sends each to every world, compares the answers with each other and the model."""
 
     def __init__(self, worlds: list[World], random: Random) -> None:
-        self.worlds, self.random = worlds, random
-        self.stores = [world.store for world in worlds]
-        self.model = Model(self.now().timestamp())
-        self.serial = count(1)
-        self.numbers: dict[UUID, int] = {}
+        super().__init__(worlds, random)
         self.workers: list[list[int]] = []
         self.turns: dict[Key, list[Turn]] = {}
         self.claims: list[Claim] = []
         self.said: list[tuple[int, Key, dict[str, Any]]] = []
-        self.firings: list[Firing] = []
         for queue, priority in LANES:  # so that lanes have the same order everywhere
             self.add(JobSpec(uuid=self.uuid(), kind="a", queue=queue, priority=priority))
         self.register()
@@ -118,8 +90,8 @@ class Driver:
             assert world.stale() == self.model.stale
             found = audit_schedules(world.store.schedule_histories(), hourly)
             assert [str(violation) for violation in found] == []
-        bare = [[self.bare(history) for history in s.histories()] for s in self.stores]
-        self.same(bare)
+        for jobs in zip(*(store.histories() for store in self.stores), strict=True):
+            self.same([self.bare(history) for history in jobs])
 
     def bare(self, history: Any) -> tuple:
         """A history without the ids that each store makes for itself."""
@@ -127,26 +99,13 @@ class Driver:
             self.numbers[history.uuid],
             history.entries,
             [(grant.turn, grant.at) for grant in history.grants],
-            [(e.turn, e.ending, e.at, e.delay_s) for e in history.endings],
+            [(row.turn, row.ending, row.at) for row in history.endings],
             history.held,
             history.cancel_requested_at,
             [(row.turn, row.at) for row in history.stale],
         )
 
-    def same(self, answers: list[Any]) -> Any:
-        assert all(answer == answers[0] for answer in answers), f"the stores differ: {answers}"
-        return answers[0]
-
     # Drawing
-
-    def now(self) -> datetime:
-        return self.worlds[0].store.now()
-
-    def uuid(self) -> UUID:
-        return UUID(int=next(self.serial), version=4)
-
-    def likely(self, chance: float) -> bool:
-        return self.random.random() < chance
 
     def any_worker(self) -> int:
         """A worker, mostly one that lives."""
@@ -157,8 +116,7 @@ class Driver:
     # Verbs about jobs
 
     def add(self, spec: JobSpec) -> None:
-        self.numbers[spec.uuid] = len(self.model.jobs)
-        self.model.submit(spec)
+        self.expect(spec)
         for store in self.stores:
             store.submit([spec])
 
@@ -373,66 +331,3 @@ class Driver:
         self.model.expire(worker, set())
         for store, number in zip(self.stores, self.workers[worker], strict=True):
             store.retire(number)
-
-    # Verbs about schedules
-
-    def declare(self) -> None:
-        queue, priority = self.random.choice(LANES)
-        spec = schedule(
-            self.random.choice(["s1", "s2"]),
-            args=self.random.choice(["{}", '{"n":1}']),
-            queue=queue,
-            priority=priority,
-        )
-        cursor = self.now().replace(minute=0, second=0, microsecond=0)
-        for store in self.stores:
-            store.declare(spec, cursor=cursor, next_at=cursor + HOUR)
-
-    def withdraw(self) -> None:
-        keep = [name for name in ("s1", "s2") if self.likely(0.7)]
-        self.same([sorted(store.withdraw("app", keep=keep)) for store in self.stores])
-
-    def fire(self) -> None:
-        due = [store.due_schedules(1) for store in self.stores]
-        self.same([[(s.spec.name, s.cursor, s.next_at) for s in found] for _, found in due])
-        now, found = due[0]
-        if not found:
-            return
-        hours = int((now - found[0].cursor) / HOUR)
-        decisions = [self.decide(found[0].cursor + n * HOUR) for n in range(1, hours + 1)]
-        firing = Firing([read[0] for _, read in due], decisions, decisions[-1].nominal_at)
-        self.firings.append(firing)
-        specs = [
-            occurrence_job(found[0].spec, d) for d in decisions if d.decision is Decision.FIRED
-        ]
-        for spec in specs:
-            assert spec.uuid not in self.numbers, "I16: an occurrence fires once"
-            self.numbers[spec.uuid] = len(self.model.jobs)
-            self.model.submit(spec)
-        for store, ids in zip(self.stores, self.send(firing), strict=True):
-            assert ids == [store.get(spec.uuid).id for spec in specs]
-
-    def decide(self, nominal_at: datetime) -> OccurrenceDecision:
-        decision = self.random.choice(list(Decision))
-        reason = "missed" if decision is Decision.SKIPPED else None
-        return OccurrenceDecision(nominal_at, decision, reason, "{}")
-
-    def send(self, firing: Firing) -> list[list[int] | None]:
-        cursor = firing.cursor
-        return [
-            store.fire(read, firing.decisions, cursor=cursor, next_at=cursor + HOUR)
-            for store, read in zip(self.stores, firing.read, strict=True)
-        ]
-
-    def repeat_fire(self) -> None:
-        """What was read before the last firing has changed since."""
-        if self.firings:
-            answers = self.send(self.random.choice(self.firings))
-            assert answers == [None] * len(self.stores)
-
-
-def hourly(record: ScheduleRecord) -> Iterator[datetime]:
-    at = record.activated_at
-    while True:
-        at += HOUR
-        yield at

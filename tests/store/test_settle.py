@@ -80,6 +80,14 @@ def test_of_two_endings_in_one_batch_the_first_counts(world: World) -> None:
     assert world.state(turn) is State.FAILED
 
 
+def test_a_false_word_does_not_stand_in_the_way_of_the_true_one(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    forged = end(turn, Ending.FAILED)._replace(seq=999)
+    assert world.settle(worker, forged, end(turn)) == [STALE, ACCEPTED]
+    assert world.state(turn) is State.SUCCEEDED
+
+
 def test_a_zombie_changes_nothing(world: World) -> None:
     zombie, worker = world.worker(), world.worker()
     turn = world.start(zombie)
