@@ -11,7 +11,7 @@ from timeball.action.command import Cancellation, Command, CommandEnd, run
 from timeball.action.context import Context
 from timeball.action.kind import Kind
 from timeball.action.parameters import Parameters
-from timeball.action.registry import JobOptions, kind_with
+from timeball.action.registry import KindOptions, kind_with
 from timeball.core.outcomes import Outcome, Raised, Returned, Unbegun
 from timeball.core.payload import encode_result
 
@@ -22,7 +22,7 @@ _ERROR_KEPT: Final = 12_000
 
 
 def command_kind(
-    name: str, command: Command, *, place: str = "", **options: Unpack[JobOptions]
+    name: str, command: Command, *, place: str = "", **options: Unpack[KindOptions]
 ) -> Kind:
     """Return a kind that runs `command` and nothing else.
 
@@ -53,7 +53,7 @@ def command_kind(
             cancellation.close()
 
     takes = Parameters(accepted=frozenset(), required=frozenset(), context="context")
-    return kind_with(call, {**options, "name": name}, takes, place or str(command))
+    return kind_with(name, call, options=options, parameters=takes, place=place or str(command))
 
 
 def _facts(context: Context) -> dict[str, str]:

@@ -116,7 +116,8 @@ def _outcome(value: Any) -> Outcome:
     if inspect.isasyncgen(value):
         raise TypeError("returned an async generator: a job returns its result")
     result = encode_result(value)
-    if result is not None and result.startswith(_UNSTORABLE) and not isinstance(value, dict):
+    own = isinstance(value, dict) and "unstorable" in value
+    if result is not None and result.startswith(_UNSTORABLE) and not own:
         reason = decode_value(result)["reason"]
         raise _Unfit("result", f"it ran, but its result cannot be stored: {reason}")
     return Returned(result)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 from timeball.action.kind import CronSpec, Kind
 from timeball.action.parameters import Parameters
@@ -32,16 +32,22 @@ R = TypeVar("R")
 OCCURRENCE_KEY: Final = OCCURRENCE_ARG
 
 
-class JobOptions(TypedDict, total=False):
-    """What `@job(...)` takes; see `Kind` for what each means."""
+class KindOptions(TypedDict, total=False):
+    """The options of a kind; see `Kind` for what each means."""
 
-    name: str
     queue: str
     retry: Retry
     timeout_s: float | None
     priority: int
     max_crashes: int
     delivery: Delivery | str
+
+
+class JobOptions(KindOptions, total=False):
+    """What `@job(...)` takes."""
+
+    name: str
+    """Else ``module.function``."""
 
 
 class CronOptions(TypedDict, total=False):
@@ -124,6 +130,7 @@ class Registry(Mapping[str, Kind]):
         Raises:
             UsageError: An option is unknown or wrong, or the name is taken.
         """
+        _check_options("job", options, JobOptions)
 
         def decorate(call: Callable[P, R]) -> Callable[P, R]:
             self._define(call, options)
@@ -160,10 +167,10 @@ class Registry(Mapping[str, Kind]):
         return decorate
 
     def load(self, target: str) -> list[Kind]:
-        """Import a module, or a file such as ``jobs/app.py``, and return the kinds that it
-        defines, and those of what it imports for the first time.
+        """Import a module, or a file such as ``jobs/app.py``, and return the kinds it defines.
 
-        The folder of the file, or the current one, is put on the module search path.
+        With those of the modules that it is the first to import. The folder of the file, or the
+        current one, is put on the module search path.
 
         Raises:
             UsageError: It cannot be imported; the cause is told and chained.
@@ -184,10 +191,10 @@ class Registry(Mapping[str, Kind]):
         target = inspect.unwrap(call)
         if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
             raise UsageError(f"{_default_name(call)} yields: a job returns its result")
-        named: JobOptions = (
-            options if "name" in options else {"name": _default_name(call), **options}
-        )
-        kind = kind_with(call, named, Parameters.of(call), _place(target))
+        own: dict[str, Any] = dict(options)
+        name = own.pop("name", None) or _default_name(call)
+        parameters, place = Parameters.of(call), _place(target)
+        kind = kind_with(name, call, options=own, parameters=parameters, place=place)
         known = self._kinds.pop(self._names.get(call, ""), None)
         if known is not None:
             kind = replace(kind, schedules=_renamed(known, kind.name))
@@ -195,15 +202,19 @@ class Registry(Mapping[str, Kind]):
 
 
 def kind_with(
-    call: Callable[..., Any], options: JobOptions, parameters: Parameters, place: str
+    name: str,
+    call: Callable[..., Any],
+    *,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+    place: str,
 ) -> Kind:
-    """Return the kind of something to call, with the options of `@job`; `name` must be one.
+    """Return the kind of something to call, with options as `KindOptions` has them.
 
     Raises:
-        UsageError: An option is unknown or wrong.
+        UsageError: An option is wrong.
     """
-    _check_options("job", options, JobOptions)
-    given: dict[str, Any] = dict(options)
+    given = dict(options)
     try:
         given["delivery"] = Delivery(given.get("delivery", Delivery.AT_LEAST_ONCE))
     except ValueError:
@@ -213,7 +224,9 @@ def kind_with(
     if given["delivery"] is Delivery.AT_MOST_ONCE:
         given.setdefault("retry", Retry(0))
     is_async = inspect.iscoroutinefunction(call)
-    return Kind(call=call, parameters=parameters, is_async=is_async, place=place, **given)
+    return Kind(
+        name=name, call=call, parameters=parameters, is_async=is_async, place=place, **given
+    )
 
 
 def _renamed(known: Kind, name: str) -> tuple[CronSpec, ...]:
@@ -246,7 +259,7 @@ def _schedule(expression: str, tz: str, options: CronOptions) -> CronSpec:
 
 
 def _check_options(what: str, given: Mapping[str, object], known: type) -> None:
-    names = known.__annotations__
+    names = get_type_hints(known)
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise UsageError(f"@{what} has no option {', '.join(unknown)}: it has {', '.join(names)}")

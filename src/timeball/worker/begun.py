@@ -70,10 +70,6 @@ class BegunTable:
             self._cells[2 * row + 1] = 0
             self._free.append(row)
 
-    def wipe(self) -> None:
-        """Empty the table, for the next child. Nobody may be writing."""
-        self._memory[:] = bytes(len(self._memory))
-
     def begun(self) -> set[tuple[int, int]]:
         """Return the (job, turn) pairs that are marked."""
         cells = self._cells.tolist()
