@@ -1,61 +1,37 @@
-"""An embedded PostgreSQL's binaries and data folders."""
+"""Connections to be stepped, and a store beside them whose record is audited afterwards."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import psycopg
 import pytest
-from tests.store.postgres.processes import (
-    User,
-    eventually,
-)
+from tests.store.postgres.sessions import Session
 
-from timeball.store.postgres import server
-from timeball.store.postgres.binaries import Binaries, find_binaries
-from timeball.store.postgres.embedded import (
-    EmbeddedPostgres,
-    shutdown,
-)
-
-
-@pytest.fixture(scope="session")
-def found() -> Binaries:
-    return find_binaries()
-
-
-@pytest.fixture(scope="session")
-def template(found: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder that was used once: the other tests copy it, which is faster than initdb."""
-    folder = tmp_path_factory.mktemp("template") / "pg"
-    with EmbeddedPostgres(folder, binaries=found, linger_s=0):
-        eventually(lambda: not (folder / server._UNSYNCED).exists())
-    shutdown(folder)
-    return folder
+from timeball.core.audit import audit
+from timeball.store.postgres import PostgresStore
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "pg"
-    yield folder
-    shutdown(folder)
+def session(dsn: str) -> Iterator[Callable[[], Session]]:
+    """Makes sessions on the empty database; closes them in the end."""
+    sessions: list[Session] = []
+    with psycopg.connect(dsn, autocommit=True) as watcher:
+
+        def make() -> Session:
+            sessions.append(Session(dsn, watcher))
+            return sessions[-1]
+
+        yield make
+        for each in sessions:
+            each.close()
 
 
 @pytest.fixture
-def folder(template: Path, empty: Path) -> Path:
-    shutil.copytree(template, empty)
-    return empty
-
-
-@pytest.fixture
-def join(folder: Path, found: Binaries) -> Iterator[Callable[[], User]]:
-    users: list[User] = []
-
-    def another() -> User:
-        users.append(User(folder, found))
-        return users[-1]
-
-    yield another
-    for user in users:
-        user.end(kill=True)
+def ledger(dsn: str) -> Iterator[PostgresStore]:
+    """A store on the empty database; what the test did to it must pass the audit."""
+    store = PostgresStore(dsn)
+    yield store
+    report = audit(store.histories(), quiesced=False)
+    store.close()
+    assert not report.violations

@@ -50,17 +50,18 @@ BEGIN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
     END IF;
 
-    SELECT lease.lane, lease.seq INTO o_lane, o_seq
-    FROM timeball.lease WHERE lease.request = p_request;
-    IF FOUND THEN
-        RETURN;
-    END IF;
-
     FOREACH v_lane IN ARRAY coalesce((
         SELECT array_agg(lane.id ORDER BY lane.priority DESC, lane.id)
         FROM timeball.lane WHERE lane.queue = ANY (v_queues)), '{}')
     LOOP
         PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
+        -- Sent again, for its answer was lost or late. Asked under the lock: the first of the
+        -- two may have been granted while this one waited.
+        SELECT lease.lane, lease.seq INTO o_lane, o_seq
+        FROM timeball.lease WHERE lease.request = p_request;
+        IF FOUND THEN
+            RETURN;
+        END IF;
         SELECT lease.seq, lease.prev, lease.cur, lease.pos_xid, lease.pos_id INTO v_at
         FROM timeball.lease WHERE lease.lane = v_lane ORDER BY lease.seq DESC LIMIT 1;
         IF FOUND THEN
@@ -141,7 +142,7 @@ BEGIN
             INSERT INTO timeball.lease
                 (lane, seq, worker, request, floor, prev, cur, pos_xid, pos_id, job_ids, turns)
             VALUES (o_lane, o_seq, p_worker, p_request,
-                coalesce(p_floors[array_position(p_lanes, v_lane)], 0),
+                coalesce(p_floors[array_position(p_lanes, v_lane)], o_seq),
                 v_prev, v_cur, v_pos_xid, v_pos_id, v_jobs, v_turns);
             RETURN;
         END IF;

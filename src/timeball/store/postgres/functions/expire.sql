@@ -19,12 +19,16 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'expiring needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;
-    UPDATE timeball.worker SET ended_at = timeball.clock(), end_reason = p_reason
+    -- The UPDATE alone would not wait for the key share lock of a claim.
+    PERFORM 1 FROM timeball.worker
     WHERE worker.id = p_worker AND worker.ended_at IS NULL
-      AND (p_beat IS NULL OR worker.beat = p_beat);
+      AND (p_beat IS NULL OR worker.beat = p_beat)
+    FOR UPDATE;
     IF NOT FOUND THEN
         RETURN;
     END IF;
+    UPDATE timeball.worker SET ended_at = timeball.clock(), end_reason = p_reason
+    WHERE worker.id = p_worker;
 
     WITH open AS MATERIALIZED (
         SELECT granted.job_id, granted.turn, p_begun_jobs IS NULL OR EXISTS (
