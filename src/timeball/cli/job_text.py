@@ -1,0 +1,89 @@
+"""Jobs in words and in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from timeball.cli.output import iso, shown
+from timeball.core.records import Job
+from timeball.core.states import State
+
+_SUMMARY_MAX = 60
+
+
+def ended_well(job: Job) -> bool:
+    """Return whether a job has succeeded."""
+    return job.state is State.SUCCEEDED
+
+
+def job_record(job: Job) -> dict[str, Any]:
+    """Return a job for JSON."""
+    record = asdict(job)
+    for name in ("created_at", "run_at", "began_at", "ended_at"):
+        record[name] = iso(record[name]) if record[name] else None
+    return record
+
+
+def state_line(job: Job, *, utc: bool) -> str:
+    """Return what a job does now, as one line."""
+    instant = job.ended_at or job.began_at or job.created_at
+    return f"{shown(instant, utc=utc)}  {job.state}{f' {said}' if (said := _why(job)) else ''}"
+
+
+def summary(job: Job) -> str:
+    """Return why a job is where it is, or what it gave, in a few words."""
+    text = " ".join((_why(job) or _gist(job.result)).split())
+    return text if len(text) <= _SUMMARY_MAX else text[: _SUMMARY_MAX - 1] + "…"
+
+
+def job_lines(job: Job, *, utc: bool) -> Iterator[str]:
+    """Yield everything about a job, for people."""
+    facts: dict[str, object] = {
+        "job": f"{job.uuid} (number {job.id})",
+        "kind": job.kind,
+        "state": job.state,
+        "reason": job.reason,
+        "queue": f"{job.queue}, priority {job.priority}",
+        "attempts": f"{job.attempts} ({job.failures} failed, {job.crashes} crashed, "
+        f"{job.max_retries} retries allowed)",
+        "created": shown(job.created_at, utc=utc),
+        "due": shown(job.run_at, utc=utc),
+        "began": shown(job.began_at, utc=utc),
+        "ended": shown(job.ended_at, utc=utc),
+        "worker": job.worker,
+        "args": json.dumps(job.args, ensure_ascii=False),
+    }
+    for name, value in facts.items():
+        if value not in (None, ""):
+            yield f"{name:10}{value}"
+    yield from _block("error", f"{job.error_type or ''}\n{job.error or ''}".strip())
+    if _of_command(job.result):
+        yield from _block("output", job.result["output"])
+    elif job.result is not None:
+        yield f"{'result':10}{json.dumps(job.result, ensure_ascii=False)}"
+
+
+def _block(name: str, text: str) -> Iterator[str]:
+    if text.strip():
+        yield name
+        yield from (f"    {line}".rstrip() for line in text.rstrip().split("\n"))
+
+
+def _of_command(result: object) -> bool:
+    return isinstance(result, dict) and result.keys() == {"exit_code", "output"}
+
+
+def _gist(result: Any) -> str:
+    """Return a result in a few words: of a command, the first line of its output."""
+    if _of_command(result):
+        return str(result["output"]).strip().partition("\n")[0]
+    return "" if result is None else json.dumps(result, ensure_ascii=False)
+
+
+def _why(job: Job) -> str:
+    error = (job.error or "").strip().split("\n")[0]
+    words = (f"({job.reason})" if job.reason else "", job.error_type or "", error)
+    return " ".join(word for word in words if word)

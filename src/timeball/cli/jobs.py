@@ -1,0 +1,201 @@
+"""`timeball jobs`: look at jobs, follow them, cancel them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from timeball.cli.database import dsn_option, opened
+from timeball.cli.output import (
+    json_option,
+    shown,
+    utc_option,
+    write,
+    write_json,
+    write_jsonl,
+    write_table,
+)
+
+if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from timeball.client import Client
+    from timeball.core.records import CancelAnswer, Job
+
+_STATES: Final = (
+    *("scheduled", "waiting", "pending", "running", "succeeded", "failed", "cancelled", "skipped"),
+)
+_PREFIX_MIN: Final = 4
+_PREFIXED: Final = 1_000
+"""A prefix is looked for among so many of the newest jobs."""
+
+_POLL_FIRST_S: Final = 0.02
+_POLL_LAST_S: Final = 0.5
+_PARTLY: Final = 8
+_CODES: Final = {"not_found": 3, "finished": 4}
+_ANSWERS: Final = {
+    "cancelled": "cancelled; it will never start",
+    "requested": "running; asked to stop, and no new attempt follows",
+    "finished": "had ended before; nothing was changed",
+    "not_found": "not found",
+}
+
+
+@click.group()
+def command() -> None:
+    """Look at jobs, follow them, cancel them."""
+
+
+@command.command("list")
+@click.option("--state", type=click.Choice(_STATES), help="Only those in this state.")
+@click.option("--queue", help="Only those of this queue.")
+@click.option("--kind", help="Only those of this kind.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--before", type=int, metavar="NUMBER", help="Only those older than this job.")
+@click.option("--jsonl", is_flag=True, help="Write one JSON object a line.")
+@json_option
+@utc_option
+@dsn_option
+def list_(**options: Any) -> None:
+    """List jobs, newest first."""
+    from timeball.cli.job_text import job_record, summary
+    from timeball.core.states import State
+
+    state = options["state"]
+    with opened(options["dsn"]) as client:
+        found = client.jobs(
+            state=State(state) if state else None,
+            queue=options["queue"],
+            kind=options["kind"],
+            limit=options["limit"],
+            before_id=options["before"],
+        )
+    if options["jsonl"]:
+        write_jsonl(map(job_record, found))
+    elif options["as_json"]:
+        write_json({"jobs": [job_record(job) for job in found]})
+    else:
+        utc = options["utc"]
+        titles = ("number", "id", "kind", "queue", "state", "attempts", "created", "outcome")
+        rows = [
+            (
+                *(job.id, job.uuid, job.kind, job.queue, job.state, job.attempts),
+                *(shown(job.created_at, utc=utc), summary(job)),
+            )
+            for job in found
+        ]
+        write_table(titles, rows)
+
+
+@command.command("show")
+@click.argument("job_id", metavar="ID")
+@json_option
+@utc_option
+@dsn_option
+def show(job_id: str, *, as_json: bool, utc: bool, dsn: str | None) -> None:
+    """Show one job. ID: its uuid, the beginning of it, or its number."""
+    from timeball.cli.job_text import job_lines, job_record
+
+    with opened(dsn) as client:
+        job = find(client, job_id)
+    if as_json:
+        write_json({"job": job_record(job)})
+        return
+    for line in job_lines(job, utc=utc):
+        write(line)
+
+
+@command.command("watch")
+@click.argument("job_id", metavar="ID")
+@utc_option
+@dsn_option
+@click.pass_context
+def watch(ctx: click.Context, job_id: str, *, utc: bool, dsn: str | None) -> None:
+    """Follow one job until it ends; the exit code is 0 if it succeeded and 1 if not."""
+    from timeball.cli.job_text import ended_well, state_line
+
+    with opened(dsn) as client:
+        for job in follow(client, find(client, job_id)):
+            write(state_line(job, utc=utc))
+    ctx.exit(0 if ended_well(job) else 1)
+
+
+@command.command("cancel")
+@click.argument("job_ids", metavar="ID…", nargs=-1, required=True)
+@dsn_option
+@click.pass_context
+def cancel(ctx: click.Context, job_ids: tuple[str, ...], *, dsn: str | None) -> None:
+    """Keep jobs from starting, or ask those that run to stop."""
+    codes = set()
+    with opened(dsn) as client:
+        for job_id in job_ids:
+            answer = _cancel(client, job_id)
+            write(f"{job_id}: {_ANSWERS[answer]}")
+            codes.add(_CODES.get(answer, 0))
+    ctx.exit(codes.pop() if len(codes) == 1 else _PARTLY)
+
+
+def _cancel(client: Client, job_id: str) -> CancelAnswer:
+    from timeball.core.records import CancelAnswer
+    from timeball.errors import JobNotFound
+
+    try:
+        return client.cancel(find(client, job_id).uuid)
+    except JobNotFound:
+        return CancelAnswer.NOT_FOUND
+
+
+def find(client: Client, text: str) -> Job:
+    """Return the job that a person means by its uuid, the beginning of it, or its number.
+
+    Raises:
+        JobNotFound: None fits.
+        UsageError: Several do, or it can be no job's.
+    """
+    from uuid import UUID
+
+    from timeball.errors import JobNotFound
+
+    if text.isascii() and text.isdigit() and len(text) <= len(str(2**63)) - 1:
+        found = client.jobs(before_id=int(text) + 1, limit=1)
+        if found and found[0].id == int(text):
+            return found[0]
+        raise JobNotFound(text)
+    try:
+        return client.get(UUID(text))
+    except ValueError:
+        return _by_prefix(client, text)
+
+
+def _by_prefix(client: Client, text: str) -> Job:
+    from timeball.errors import JobNotFound, UsageError
+
+    prefix = text.lower()
+    if len(prefix) < _PREFIX_MIN or set(prefix) - set("0123456789abcdef-"):
+        raise UsageError(
+            f"{text!r} is no job's: write its uuid, the first {_PREFIX_MIN} or more characters "
+            "of it, or its number"
+        )
+    fits = [job for job in client.jobs(limit=_PREFIXED) if str(job.uuid).startswith(prefix)]
+    if len(fits) > 1:
+        raise UsageError(f"{len(fits)} jobs begin with {text}: write more of the one you mean")
+    if not fits:
+        raise JobNotFound(text)
+    return fits[0]
+
+
+def follow(client: Client, job: Job) -> Iterator[Job]:
+    """Yield a job, and again whenever its state or attempt has changed, until it has ended."""
+    from timeball.core.states import TERMINAL
+
+    yield job
+    rest_s = _POLL_FIRST_S
+    while job.state not in TERMINAL:
+        time.sleep(rest_s)
+        seen, job = job, client.get(job.uuid)
+        if (job.state, job.turn) != (seen.state, seen.turn):
+            rest_s = _POLL_FIRST_S
+            yield job
+        else:
+            rest_s = min(_POLL_LAST_S, 1.5 * rest_s)

@@ -1,0 +1,114 @@
+"""Running what `up` has read: the database, the schedules, the workers, and news of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from timeball.cli.declared import Reading
+from timeball.cli.job_text import summary
+from timeball.cli.output import say, shown
+from timeball.client import Client
+from timeball.client.connect import open_store
+from timeball.client.specs import next_occurrence
+from timeball.core.records import Job
+from timeball.core.states import TERMINAL
+from timeball.errors import StoreUnavailable
+from timeball.store.base import Store
+from timeball.worker.loop import WorkerConfig
+from timeball.worker.supervisor import Supervisor, SupervisorConfig
+
+_NEWS_S = 0.25
+_PAGE = 200
+
+
+def run(reading: Reading, *, dsn: str | None, slots: int, children: int, utc: bool) -> int:
+    """Declare the schedules and run them until SIGTERM or SIGINT; return the exit code."""
+    log_to_stderr()
+    store, close = open_store(dsn)
+    try:
+        declare(store, reading)
+        config = SupervisorConfig(
+            dsn=store.connections.dsn,
+            loads=tuple(reading.loads),
+            worker=WorkerConfig(name=f"up-{os.getpid()}", slots=slots),
+            children=children,
+        )
+        say(f"{children} worker(s) of {slots} slots; Ctrl-C stops")
+        with _told(Client(store), utc=utc):
+            return Supervisor(config).run()
+    finally:
+        close()
+
+
+def declare(store: Store, reading: Reading) -> None:
+    """Make the schedules of the store those of the files: new, changed and withdrawn ones."""
+    now = store.now()
+    for each in reading.schedules:
+        store.declare(each.spec, cursor=now, next_at=next_occurrence(each.spec, now))
+    names = [each.spec.name for each in reading.schedules]
+    for source in reading.sources:
+        for name in store.withdraw(source, keep=names):
+            say(f"withdrawn, for it is no longer in its file: {name}")
+
+
+def log_to_stderr() -> None:
+    """Have warnings of this process and its workers written as talk."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+
+
+@contextmanager
+def _told(client: Client, *, utc: bool) -> Iterator[None]:
+    """Write a line for every job that is added and every job that ends, while the block runs."""
+    stop = Event()
+    thread = Thread(target=_tell, args=(News(client), stop, utc), name="timeball-news")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _tell(news: News, stop: Event, utc: bool) -> None:  # noqa: FBT001 - a thread's arguments
+    while True:
+        last = stop.wait(_NEWS_S)
+        try:
+            for job in news.take():
+                instant = shown(job.ended_at or job.created_at, utc=utc)
+                what = job.state if job.state in TERMINAL else "added"
+                say(f"{instant}  {job.kind}  {what} {summary(job)}".rstrip())
+        except StoreUnavailable as error:
+            say(f"no news, for the database is away: {error}")
+        if last:
+            return
+
+
+class News:
+    """Which jobs are new and which have ended since one last looked."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        newest = client.jobs(limit=1)
+        self._seen = newest[0].id if newest else 0
+        self._open: dict[int, Job] = {}
+
+    def take(self) -> list[Job]:
+        """Return jobs that are new, then jobs that have ended."""
+        added = self._added()
+        self._open |= {job.id: job for job in added}
+        ended_uuids = self._client.store.ended([job.uuid for job in self._open.values()])
+        ended = [self._client.get(uuid) for uuid in sorted(ended_uuids)]
+        for job in ended:
+            del self._open[job.id]
+        return [*(job for job in added if job.state not in TERMINAL), *ended]
+
+    def _added(self) -> list[Job]:
+        """Return the jobs since the last look, oldest first; the latest of them where many."""
+        page = [job for job in self._client.jobs(limit=_PAGE) if job.id > self._seen]
+        if page:
+            self._seen = page[0].id
+        return page[::-1]

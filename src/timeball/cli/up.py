@@ -1,0 +1,100 @@
+"""`timeball up`: the schedules of crontabs and Python files, with all that it takes to run them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from timeball.cli.database import dsn_option
+from timeball.cli.output import json_option, say, utc_option, write_json
+
+if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from timeball.cli.declared import Reading
+
+_FAULTY: Final = 2
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only read and show; needs no database.")
+@click.option("--keep-going", is_flag=True, help="Run the good lines although others are bad.")
+@click.option(
+    "--slots",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Jobs that may run at once in each worker process.",
+)
+@click.option(
+    "--children", type=click.IntRange(1), default=1, show_default=True, help="Worker processes."
+)
+@click.option(
+    "--form",
+    type=click.Choice(["auto", "user", "system"]),
+    default="auto",
+    show_default=True,
+    help="Whether the crontabs have a user column.",
+)
+@click.option("--tz", help="Zone of crontab lines that name none; else this machine's.")
+@utc_option
+@json_option
+@dsn_option
+@click.pass_context
+def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
+    """Run what FILEs declare: crontabs, Python files and modules with @tb.job and @tb.cron.
+
+    Everything is read first. If anything is wrong, all of it is told and nothing starts.
+    """
+    from timeball.cli.declared import read
+    from timeball.cli.times import system_zone
+
+    tz = options["tz"] or system_zone()
+    reading = read(files, form=options["form"], tz=tz)
+    _show(reading, tz, utc=options["utc"], as_json=options["as_json"])
+    for fault in reading.faults:
+        say(str(fault))
+    if reading.faults and not options["keep_going"]:
+        say(f"{_count(len(reading.faults), 'problem')}: nothing was started")
+        ctx.exit(_FAULTY)
+    if options["dry_run"]:
+        return
+    if not reading.loads:
+        say("there is nothing to run")
+        ctx.exit(_FAULTY)
+    from timeball.cli.running import run
+
+    ctx.exit(
+        run(
+            reading,
+            dsn=options["dsn"],
+            slots=options["slots"],
+            children=options["children"],
+            utc=options["utc"],
+        )
+    )
+
+
+def _show(reading: Reading, tz: str, *, utc: bool, as_json: bool) -> None:
+    from timeball.chance import now
+    from timeball.cli.outlook import outlook, record, write_outlooks
+    from timeball.core.cron import zone_version
+
+    after = now()
+    outlooks = [outlook(each, after) for each in reading.schedules]
+    if as_json:
+        write_json(
+            {
+                "default_tz": tz,
+                "zone_data": zone_version(),
+                "schedules": [record(each) for each in outlooks],
+                "problems": [fault._asdict() for fault in reading.faults],
+            }
+        )
+        return
+    write_outlooks(outlooks, utc=utc)
+    say(f"lines that name no zone are in {tz}; zone data {zone_version()}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

@@ -1,0 +1,97 @@
+"""`timeball worker`: run workers for the jobs of some modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from timeball.cli.database import dsn_option
+
+
+@click.command()
+@click.option(
+    "-a",
+    "--app",
+    "apps",
+    multiple=True,
+    required=True,
+    metavar="MODULE|FILE",
+    help="Where the jobs are defined; may be given several times.",
+)
+@click.option(
+    "-q",
+    "--queue",
+    "queues",
+    multiple=True,
+    default=("default",),
+    show_default=True,
+    help="Which queues to serve; may be given several times.",
+)
+@click.option(
+    "--threads",
+    "--async",
+    "slots",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Jobs that may run at once in each process; coroutines share its event loop.",
+)
+@click.option("--children", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--drain",
+    default="25s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a stop waits for jobs that run.",
+)
+@click.option(
+    "--lease",
+    default="30s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a process may be silent before its jobs go to others.",
+)
+@click.option(
+    "--poll",
+    default="1s",
+    show_default=True,
+    metavar="DURATION",
+    help="The longest rest without looking for jobs.",
+)
+@dsn_option
+@click.pass_context
+def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> None:
+    """Run jobs until SIGTERM or Ctrl-C, which lets running jobs end; a second one does not."""
+    import os
+
+    from timeball.cli.output import say
+    from timeball.cli.running import log_to_stderr
+    from timeball.cli.times import seconds
+    from timeball.client.connect import open_store
+    from timeball.worker.child import Load
+    from timeball.worker.loop import WorkerConfig
+    from timeball.worker.supervisor import Supervisor, SupervisorConfig
+
+    worker = WorkerConfig(
+        name=f"worker-{os.getpid()}",
+        queues=options["queues"],
+        slots=options["slots"],
+        drain_s=seconds(options["drain"]),
+        lease_s=seconds(options["lease"]),
+        poll_s=seconds(options["poll"]),
+    )
+    log_to_stderr()
+    store, close = open_store(options["dsn"])
+    try:
+        config = SupervisorConfig(
+            dsn=store.connections.dsn,
+            loads=tuple(Load(target=app) for app in apps),
+            worker=worker,
+            children=options["children"],
+        )
+        say(f"{config.children} process(es) of {worker.slots} slots; Ctrl-C stops")
+        ctx.exit(Supervisor(config).run())
+    finally:
+        close()
