@@ -39,6 +39,7 @@ pytestmark = pytest.mark.slow
 
 PATIENCE_S = 30.0
 LEASE_S = 2.0
+FOR_EVER_S = 3600.0
 SPARE_S = 4.0
 """What a loaded machine may take on top."""
 
@@ -88,12 +89,13 @@ def config(dsn: str, folder: Path) -> SupervisorConfig:
 
 
 def configured(
-    dsn: str, folder: Path, *, children: int = 1, slots: int = 2, drain_s: float = PATIENCE_S
+    dsn: str, folder: Path, *, children: int = 1, slots: int = 2, **durations: float
 ) -> SupervisorConfig:
+    working = {"lease_s": LEASE_S, "poll_s": 0.1, "drain_s": PATIENCE_S, **durations}
     return SupervisorConfig(
         dsn=dsn,
         loads=(Load(target=str(folder / "app.py")),),
-        worker=WorkerConfig(name="test", slots=slots, lease_s=LEASE_S, poll_s=0.1, drain_s=drain_s),
+        worker=WorkerConfig(name="test", slots=slots, **working),
         children=children,
     )
 
@@ -234,16 +236,13 @@ def test_schedules_fire(
 def test_a_job_whose_child_is_killed_runs_again_at_once(
     config: SupervisorConfig, store: PostgresStore, folder: Path, supervise: Callable
 ) -> None:
-    supervisor = supervise(config)
+    supervisor = supervise(configured(config.dsn, folder, lease_s=FOR_EVER_S))
     uuid, pid = hold(store, folder)
-    (before,) = supervisor.children()
-    assert before.pid == pid
-    (folder / "go").touch()
-    os.kill(pid, signal.SIGSTOP)  # so that it cannot end before it is killed
+    assert [child.pid for child in supervisor.children()] == [pid]
     os.kill(pid, signal.SIGKILL)
+    (folder / "go").touch()
     until(in_state(store, uuid, State.SUCCEEDED), "the job has ended")
-    after = store.get(uuid)
-    assert (after.turn, after.crashes) in {(1, 0), (2, 1)}  # it may have been quicker
+    assert (store.get(uuid).turn, store.get(uuid).crashes) == (2, 1)
     until(lambda: supervisor.children()[:1] and supervisor.children()[0].workers, "a new child")
     assert supervisor.children()[0].pid != pid
     assert_clean(store, 1)
@@ -252,7 +251,7 @@ def test_a_job_whose_child_is_killed_runs_again_at_once(
 def test_a_death_costs_only_what_had_begun_a_crash(
     config: SupervisorConfig, store: PostgresStore, folder: Path, supervise: Callable
 ) -> None:
-    supervise(configured(config.dsn, folder, slots=1))
+    supervise(configured(config.dsn, folder, slots=1, lease_s=FOR_EVER_S))
     held, pid = hold(store, folder)
     others = [submit(store, "note", '{"text": "a"}') for _ in range(5)]
     os.kill(pid, signal.SIGKILL)
@@ -293,6 +292,48 @@ def test_what_a_killed_supervisor_had_is_finished_by_another(
     until(in_state(store, uuid, State.SUCCEEDED), "another has finished it")
     assert (store.get(uuid).turn, store.get(uuid).crashes) == (2, 1)
     assert_clean(store, 1)
+
+
+def test_a_zombie_changes_nothing_and_is_recorded(
+    config: SupervisorConfig,
+    store: PostgresStore,
+    folder: Path,
+    launch: Callable,
+    supervise: Callable,
+) -> None:
+    frozen = launch(config)
+    uuid, pid = hold(store, folder)
+    pids = (frozen.pid, pid)
+    for each in pids:
+        os.kill(each, signal.SIGSTOP)
+    (folder / "go").touch()
+    supervise(config)
+    until(in_state(store, uuid, State.SUCCEEDED), "another has run it")
+    before = store.get(uuid)
+    for each in pids:
+        os.kill(each, signal.SIGCONT)
+
+    def refused() -> list[int]:
+        return [row.turn for history in store.histories() for row in history.stale]
+
+    until(refused, "the zombie has spoken")
+    assert refused() == [1]
+    assert store.get(uuid) == before
+    until(lambda: len(store.pulses()) == 2, "it works again, as another worker")
+    assert_clean(store, 1)
+
+
+def test_a_worker_that_was_given_up_registers_anew_and_has_a_beat(
+    config: SupervisorConfig, store: PostgresStore, supervise: Callable
+) -> None:
+    supervisor = supervise(config)
+    until(store.pulses, "it has registered")
+    (first,) = store.pulses()
+    store.expire(first.worker, beat=None, begun=())
+    until(lambda: any(pulse.beat > 2 for pulse in store.pulses()), "another id beats")
+    (second,) = store.pulses()
+    assert second.worker != first.worker
+    until(lambda: supervisor.children()[0].workers == {second.worker}, "the old one is forgotten")
 
 
 # Stopping
@@ -359,6 +400,18 @@ def test_a_second_signal_gives_back_what_has_not_ended(
     assert gone(pid)
     assert (store.get(uuid).state, store.get(uuid).failures) == (State.PENDING, 0)
     assert_clean(store, 2, quiesced=False)
+
+
+def test_a_child_that_will_not_stop_is_killed(
+    config: SupervisorConfig, store: PostgresStore, folder: Path, launch: Callable
+) -> None:
+    process = launch(configured(config.dsn, folder, drain_s=0.2))
+    uuid, pid = hold(store, folder)
+    os.kill(pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(0.2 + GIVE_BACK_S + FAREWELL_S + SPARE_S) == 0
+    assert gone(pid)
+    assert (store.get(uuid).state, store.get(uuid).crashes) == (State.PENDING, 1)
 
 
 def test_draining_ends_when_its_time_is_up(

@@ -2,8 +2,8 @@
 
 No user code runs in this process, so nothing a job does can stop the beat. One thread,
 the loop, starts the children, hears them and waits for them; beat, sweeper and ticker
-have a thread each. All that is asked of the loop comes as a byte through a pipe, which
-a signal handler may write to as well as a thread.
+have a thread each. All that is asked of the loop comes as a byte through a socket, which
+a signal handler may send as well as a thread.
 
 Stopping goes in steps, each at the next signal or when the one before has taken too
 long: drain, give back, kill. It takes at most `drain_s` and 5 seconds, whatever the
@@ -13,9 +13,9 @@ children and the database do.
 from __future__ import annotations
 
 import logging
-import os
 import selectors
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -108,7 +108,7 @@ class _Place:
 class Supervisor:
     """Runs `children` worker processes until it is stopped. For one run only.
 
-    `run` takes over the main thread and the signals SIGTERM and SIGINT; `start`, `stop`
+    `run` takes over the main thread and the signals SIGTERM, SIGINT and SIGHUP; `start`, `stop`
     and `wait` are for use within another program.
     """
 
@@ -125,9 +125,8 @@ class Supervisor:
         self._proven = False
         self._code = 1  # until it has come to its end
         self._thread: Thread | None = None
-        self._inbox, self._outbox = os.pipe()
-        os.set_blocking(self._inbox, False)
-        os.set_blocking(self._outbox, False)
+        self._inbox, self._outbox = socket.socketpair()
+        self._outbox.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._inbox, selectors.EVENT_READ)
         self.failure = ""
@@ -136,7 +135,7 @@ class Supervisor:
     # From outside
 
     def run(self) -> int:
-        """Supervise until SIGTERM or SIGINT and return the exit code; main thread only.
+        """Supervise until a signal to stop and return the exit code; main thread only.
 
         A second signal has children give back what runs, a third one kills them.
 
@@ -176,16 +175,19 @@ class Supervisor:
 
     def _ask(self, what: bytes) -> None:
         try:
-            os.write(self._outbox, what)
+            self._outbox.send(what)
         except OSError:
             return  # it is over, or so much has been asked that one more makes no difference
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
         """Turn signals into requests. Set explicitly, for the kernel ignores them for PID 1."""
+        numbers = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            numbers.remove(signal.SIGHUP)  # started by nohup
         before = {
             number: signal.signal(number, lambda _number, _frame: self._ask(_ASK_NEXT))
-            for number in (signal.SIGTERM, signal.SIGINT)
+            for number in numbers
         }
         try:
             yield
@@ -263,7 +265,7 @@ class Supervisor:
                     _log.warning("worker %d was cut off for a whole lease and given up", worker)
 
     def _take_requests(self) -> None:
-        for asked in os.read(self._inbox, 64):
+        for asked in self._inbox.recv(64):
             now = asked == _ASK_NOW[0]
             least = Step.GIVE_BACK if now else min(self._asked + 1, Step.KILL)
             self._asked = Step(max(self._asked, least))
@@ -345,5 +347,5 @@ class Supervisor:
         self._store.close()
         self._beat_store.close()
         self._selector.close()
-        os.close(self._inbox)
-        os.close(self._outbox)
+        self._inbox.close()
+        self._outbox.close()
