@@ -34,7 +34,7 @@ class Claim(NamedTuple):
 
 
 class Driver(ScheduleStory):
-    """Draws verbs, sends each to every world, compares the answers with each other and the model."""
+    """Draws verbs, sends each to every world, and compares the answers."""
 
     def __init__(self, worlds: list[World], random: Random) -> None:
         super().__init__(worlds, random)
@@ -102,7 +102,7 @@ class Driver(ScheduleStory):
             [(row.turn, row.ending, row.at) for row in history.endings],
             history.held,
             history.cancel_requested_at,
-            [(row.turn, row.at) for row in history.stale],
+            sorted((row.at, row.turn) for row in history.stale),
         )
 
     # Drawing
