@@ -11,6 +11,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from timeball.core.records import JobSpec, Turn
+from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import statement
 
 Rows = list[tuple[Any, ...]]
@@ -88,6 +90,26 @@ class Session:
         return cursor.fetchall() if cursor.description else []
 
 
+def submit(store: PostgresStore, count: int = 1, **fields: Any) -> list[JobSpec]:
+    """Submit some jobs of kind `a`."""
+    specs = [JobSpec(uuid=uuid4(), kind="a", **fields) for _ in range(count)]
+    store.submit(specs)
+    return specs
+
+
+def worker_of(store: PostgresStore, *queues: str) -> int:
+    """A new worker that knows kind `a`."""
+    return store.register("w", kinds=["a"], queues=queues or ["default"], lease_s=30.0)
+
+
+def claim_all(store: PostgresStore, worker: int) -> list[Turn]:
+    """Claim until nothing is left."""
+    turns: list[Turn] = []
+    while more := store.claim(worker, limit=1_000, request=uuid4(), floors={}):
+        turns += more
+    return turns
+
+
 def jobs_json(count: int, uuids: Sequence[UUID] = (), **fields: object) -> str:
     """A JSON array of jobs, as `timeball.submit` takes it."""
     ids = uuids or [uuid4() for _ in range(count)]
@@ -106,7 +128,7 @@ def expire_of(worker: int, beat: int | None = None, reason: str = "expired") -> 
     return {"worker": worker, "beat": beat, **unknown, "reason": reason}
 
 
-def settle_of(worker: int, turn: Any, event: str = "succeeded", delay_s: float = 0.0) -> dict:
+def settle_of(worker: int, turn: Turn, event: str = "succeeded", delay_s: float = 0.0) -> dict:
     """What the statement `settle` takes for one turn that began."""
     return {
         "worker": worker,

@@ -7,9 +7,16 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.store.postgres.sessions import Session, claim_of, expire_of, jobs_json, until
+from tests.store.postgres.sessions import (
+    Session,
+    claim_of,
+    expire_of,
+    jobs_json,
+    submit,
+    until,
+    worker_of,
+)
 
-from timeball.core.records import JobSpec
 from timeball.core.states import State
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.postgres import PostgresStore
@@ -17,16 +24,6 @@ from timeball.store.postgres.connections import statement
 
 Make = Callable[[], Session]
 CLAIM_LOCKS = {"AccessShareLock", "RowShareLock", "RowExclusiveLock"}
-
-
-def submit(store: PostgresStore, count: int = 1, **fields) -> list[JobSpec]:
-    specs = [JobSpec(uuid=uuid4(), kind="a", **fields) for _ in range(count)]
-    store.submit(specs)
-    return specs
-
-
-def worker_of(store: PostgresStore, *queues: str) -> int:
-    return store.register("w", kinds=["a"], queues=queues or ["default"], lease_s=30.0)
 
 
 def test_a_claim_in_a_transaction_that_has_written_raises_and_grants_nothing(
@@ -261,7 +258,7 @@ def test_the_limit_of_a_claim_is_checked_before_it_is_sent(ledger: PostgresStore
         ledger.claim(1, limit=0, request=uuid4(), floors={})
 
 
-def test_no_statement_of_a_claim_is_prepared(ledger: PostgresStore, session: Make) -> None:
+def test_no_statement_of_a_claim_is_prepared(ledger: PostgresStore) -> None:
     """Behind a pooling proxy prepared statements collide."""
     submit(ledger, 12)
     worker = worker_of(ledger)

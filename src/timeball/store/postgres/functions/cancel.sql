@@ -14,8 +14,12 @@ DECLARE
     v_entry record;
     v_event text;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'cancelling needs READ COMMITTED' USING ERRCODE = 'TB002';
+    -- It decides under the lane's lock, which a longer transaction would go on holding.
+    IF current_setting('transaction_isolation') <> 'read committed'
+        OR pg_current_xact_id_if_assigned() IS NOT NULL
+    THEN
+        RAISE EXCEPTION 'a cancel runs alone in a READ COMMITTED transaction'
+            USING ERRCODE = 'TB002';
     END IF;
     SELECT * INTO v_job FROM timeball.job WHERE job.uuid = p_uuid;
     IF NOT FOUND THEN
