@@ -251,6 +251,15 @@ def test_a_pause_in_which_nobody_looked_is_an_outage(
     assert sweeps(sweeper, watch, LEASE_S - 0.001) == set()
 
 
+def test_a_pause_of_half_a_lease_is_none(store: Frail, sweeper: Sweeper, watch: Stopwatch) -> None:
+    worker = register(store)
+    sweeper.sweep()
+    watch.at += LEASE_S / 2
+    assert sweeper.sweep() == {}
+    watch.at += LEASE_S / 2
+    assert set(sweeper.sweep()) == {worker}
+
+
 def test_the_stores_clock_gives_nobody_up(watch: Stopwatch) -> None:
     at = [NOON]
     store = MemoryStore(lambda: at[0])

@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Container
 from dataclasses import dataclass, field
 from importlib import import_module
 from threading import Event, Lock, Thread, Timer
@@ -141,16 +142,20 @@ class Link:
         with selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
             selector.register(self._control, selectors.EVENT_READ)
-            while True:
-                ready = [key.fileobj for key, _ in selector.select()]
-                if signals in ready and signal.SIGTERM in signals.recv(64):
-                    self._stop(now=False)
-                if self._control in ready:
-                    heard = self._control.recv(64)
-                    self._stop(now=True)
-                    if not heard:
-                        time.sleep(orphan_s)
-                        os._exit(EX_TEMPFAIL)
+            while self._heed({key.fileobj for key, _ in selector.select()}, signals):
+                pass
+        time.sleep(orphan_s)
+        os._exit(EX_TEMPFAIL)
+
+    def _heed(self, ready: Container[object], signals: socket.socket) -> bool:
+        """Do as told; return False once the supervisor has died."""
+        if signals in ready and signal.SIGTERM in signals.recv(64):
+            self._stop(now=False)
+        if self._control in ready:
+            heard = self._control.recv(64)
+            self._stop(now=True)
+            return bool(heard)
+        return True
 
     def _stop(self, *, now: bool) -> None:
         if self._worker is None:

@@ -259,9 +259,13 @@ class Supervisor:
             elif not key.data.hear():
                 self._selector.unregister(key.fileobj)
         while not self._lost.empty():
-            lost = self._lost.get()
-            for child in self._living():
-                for worker in child.disown(lost):
+            self._forget(self._lost.get())
+
+    def _forget(self, lost: set[int]) -> None:
+        """Beat no more for workers that were given up; their children register anew."""
+        for child in self._living():
+            for worker in child.disown(lost):
+                if self._step is Step.RUN:  # later they retire, which is nothing to report
                     _log.warning("worker %d was cut off for a whole lease and given up", worker)
 
     def _take_requests(self) -> None:
