@@ -368,3 +368,9 @@ def test_a_kind_is_frozen(registry: Registry) -> None:
     kind: Kind = registry["plus"]
     with pytest.raises(AttributeError):
         kind.name = "other"  # type: ignore[misc]  # that is the point
+
+
+def test_one_function_may_be_two_kinds(registry: Registry) -> None:
+    registry.job(name="quick", priority=9)(plus)
+    registry.job(name="slow", priority=0)(plus)
+    assert [(kind.name, kind.priority) for kind in registry.values()] == [("quick", 9), ("slow", 0)]

@@ -73,6 +73,8 @@ class Registry(Mapping[str, Kind]):
     def __init__(self) -> None:
         self._kinds: dict[str, Kind] = {}
         self._names: dict[Callable[..., Any], str] = {}
+        self._provisional: set[Callable[..., Any]] = set()
+        """Those that only `cron` has made a kind so far: `job` may still give name and options."""
 
     def __getitem__(self, name: str) -> Kind:
         return self._kinds[name]
@@ -155,6 +157,8 @@ class Registry(Mapping[str, Kind]):
         def decorate(call: Callable[P, R]) -> Callable[P, R]:
             known = self._names.get(call)
             kind = self._kinds[known] if known else self._define(call, {})
+            if known is None:
+                self._provisional.add(call)
             count = len(kind.schedules) + 1
             named = replace(
                 spec,
@@ -195,9 +199,10 @@ class Registry(Mapping[str, Kind]):
         name = own.pop("name", None) or _default_name(call)
         parameters, place = Parameters.of(call), _place(target)
         kind = kind_with(name, call, options=own, parameters=parameters, place=place)
-        known = self._kinds.pop(self._names.get(call, ""), None)
-        if known is not None:
-            kind = replace(kind, schedules=_renamed(known, kind.name))
+        if call in self._provisional:
+            self._provisional.remove(call)
+            known = self._kinds.pop(self._names[call])
+            kind = replace(kind, schedules=_renamed(known, name))
         return self.add(kind)
 
 

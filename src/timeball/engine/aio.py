@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import Context
 from threading import Lock, Thread
 from typing import Final, Generic
@@ -41,8 +40,9 @@ class EventLoop(Generic[A]):
     def start(self, attempts: Sequence[A]) -> None:
         """Begin attempts, from any thread."""
         with self._lock:
-            loop = self._loop or self._open()
-        loop.call_soon_threadsafe(self._begin, attempts)
+            if not self._closing:  # else they have been abandoned
+                loop = self._loop or self._open()
+                loop.call_soon_threadsafe(self._begin, attempts)
 
     def cancel(self) -> None:
         """Cancel, once, every attempt that has taken its first step."""
@@ -52,9 +52,10 @@ class EventLoop(Generic[A]):
 
     def close(self, timeout_s: float) -> None:
         """Cancel what is left and end the loop; a step that never returns is left behind."""
+        with self._lock:
+            closing, self._closing = self._closing, True
         if self._loop is not None and self._thread is not None:
-            self._closing = True
-            with suppress(RuntimeError):  # closed by itself, which only a bug could do
+            if not closing:
                 self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout_s)
 

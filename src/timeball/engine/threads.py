@@ -46,19 +46,21 @@ class Threads(Generic[A]):
     def close(self, timeout_s: float) -> None:
         """Let the threads go; wait for those that carry out nothing any more."""
         until = time.monotonic() + timeout_s
+        with self._lock:
+            self._limit = 0
         for _ in self._threads:
             self._started.put(None)
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _add(self) -> None:
-        with self._lock:
-            if len(self._threads) == self._limit:
+        with self._lock:  # started under it too: `close` must not meet a thread that has not been
+            if len(self._threads) >= self._limit:
                 return  # one of them is about to park, since fewer attempts run than that
             number = len(self._threads) + 1
             thread = Thread(target=self._work, name=f"timeball-slot-{number}", daemon=True)
             self._threads.append(thread)
-        thread.start()
+            thread.start()
 
     def _work(self) -> None:
         sound = False
