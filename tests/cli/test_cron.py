@@ -1,0 +1,137 @@
+"""`timeball cron`: when schedules run, and why then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.cli.invoking import document, invoke, said
+
+SPRING = ("30 2 * * *", "--tz", "America/New_York")
+FROM = ("--from", "2026-03-07T12:00Z")
+
+
+@pytest.fixture(autouse=True)
+def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timeball.chance.now", lambda: datetime(2026, 3, 7, 12, tzinfo=UTC))
+
+
+def instants(*words: str) -> list[str]:
+    return [each["at"] for each in document("cron", "next", *words, "--json")["occurrences"]]
+
+
+def test_a_time_that_the_clock_skips_runs_right_after_the_gap() -> None:
+    found = document("cron", "next", *SPRING, *FROM, "-n", "3", "--json")
+    assert found == {
+        "expression": "30 2 * * *",
+        "tz": "America/New_York",
+        "zone_data": found["zone_data"],
+        "gap": "next_valid",
+        "overlap": "first",
+        "from": "2026-03-07T12:00:00Z",
+        "occurrences": [
+            {
+                "at": "2026-03-08T07:00:00Z",
+                "local": "2026-03-08T03:00:00-04:00",
+                "fold": 0,
+                "shifted": True,
+            },
+            {
+                "at": "2026-03-09T06:30:00Z",
+                "local": "2026-03-09T02:30:00-04:00",
+                "fold": 0,
+                "shifted": False,
+            },
+            {
+                "at": "2026-03-10T06:30:00Z",
+                "local": "2026-03-10T02:30:00-04:00",
+                "fold": 0,
+                "shifted": False,
+            },
+        ],
+    }
+
+
+def test_people_get_a_table() -> None:
+    assert said("cron", "next", *SPRING, *FROM, "-n", "2") == (
+        "LOCAL                      UTC                   NOTE\n"
+        "2026-03-08 03:00:00-04:00  2026-03-08T07:00:00Z  moved by a gap\n"
+        "2026-03-09 02:30:00-04:00  2026-03-09T06:30:00Z\n"
+    )
+
+
+def test_without_a_start_it_counts_from_now() -> None:
+    assert instants(*SPRING, "-n", "1") == ["2026-03-08T07:00:00Z"]
+
+
+def test_a_start_without_a_zone_is_in_the_schedules_own() -> None:
+    start = ("--from", "2026-03-09T02:29")
+    assert instants(*SPRING, *start, "-n", "1") == ["2026-03-09T06:30:00Z"]
+
+
+POLICIES = {
+    ("--gap", "skip"): "2026-03-09T06:30:00Z",
+    ("--gap", "shift"): "2026-03-08T07:30:00Z",
+    ("--gap", "prev_valid"): "2026-03-08T06:59:00Z",
+    ("--dst", "cron"): "2026-03-08T07:00:00Z",
+}
+
+
+@pytest.mark.parametrize(("words", "first"), POLICIES.items(), ids=str)
+def test_the_policy_can_be_chosen(words: tuple[str, ...], first: str) -> None:
+    assert instants(*SPRING, *FROM, "-n", "1", *words) == [first]
+
+
+def test_the_pass_of_a_repeated_time_can_be_chosen() -> None:
+    words = ("30 1 * * *", "--tz", "America/New_York", "--from", "2026-11-01T00:00", "-n", "2")
+    assert instants(*words, "--overlap", "both") == ["2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"]
+    assert instants(*words, "--overlap", "second")[0] == "2026-11-01T06:30:00Z"
+
+
+def test_a_schedule_that_ends_gives_fewer() -> None:
+    assert instants("0 0 0 1 1 * 2027", "--tz", "UTC") == ["2027-01-01T00:00:00Z"]
+
+
+WRONG = [
+    ("61 * * * *", "--tz", "UTC"),
+    ("* * * * *", "--tz", "EST"),
+    ("* * * * *", "--tz", "UTC", "--from", "soon"),
+    ("* * * * *", "--tz", "UTC", "-n", "0"),
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_what_is_wrong_is_told_with_exit_code_2(words: tuple[str, ...]) -> None:
+    result = invoke("cron", "next", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr
+
+
+def test_explain_tells_meaning_policy_and_what_the_next_transitions_do() -> None:
+    assert said("cron", "explain", *SPRING) == (
+        "30 2 * * *  in America/New_York: at 02:30 every day\n"
+        "class   fixed times; gap: next_valid, overlap: first\n"
+        "next    2026-03-08 03:00:00-04:00  2026-03-08T07:00:00Z\n"
+        "        2026-03-09 02:30:00-04:00  2026-03-09T06:30:00Z\n"
+        "        2026-03-10 02:30:00-04:00  2026-03-10T06:30:00Z\n"
+        "        2026-03-11 02:30:00-04:00  2026-03-11T06:30:00Z\n"
+        "        2026-03-12 02:30:00-04:00  2026-03-12T06:30:00Z\n"
+        "DST     2026-03-08 02:00 becomes 2026-03-08 03:00: "
+        "02:30 does not exist: runs at 03:00 instead\n"
+        "        2026-11-01 02:00 becomes 2026-11-01 01:00: "
+        "nothing is due from 01:00 to 02:00: nothing changes\n"
+    )
+
+
+def test_explain_warns_of_surprises_and_knows_zones_without_transitions() -> None:
+    text = said("cron", "explain", "*/7 * * * *", "--tz", "UTC")
+    assert "class   interval (all 24 hours); gap: skip, overlap: both\n" in text
+    assert "this zone has no transition ahead\n" in text
+    assert "warning the step of" in text
+
+
+def test_explain_looks_at_any_year() -> None:
+    found = document("cron", "explain", *SPRING, "--year", "2031", "--json")
+    assert found["occurrences"][0]["at"] == "2031-01-01T07:30:00Z"
+    assert [each["at"][:4] for each in found["transitions"]] == ["2031", "2031"]
+    assert found["prose"] == "at 02:30 every day"
