@@ -24,11 +24,14 @@ SPARE_S = 4.0
 APP = """
 import os, time
 from pathlib import Path
-from timeball.action.registry import job
+from timeball.action.registry import Registry, job
 
 HERE = Path(__file__).parent
 with (HERE / "loaded").open("a") as file:
     file.write("x")
+
+def nothing(target):
+    return Registry()
 
 @job(name="note")
 def note(text):

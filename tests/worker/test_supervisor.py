@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tests.worker.supervision import (
 from timeball.core.records import ScheduleSpec
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
+from timeball.worker.child import Load
 from timeball.worker.supervisor import (
     BACKOFF_MAX_S,
     SETTLED_S,
@@ -53,6 +55,15 @@ def test_jobs_run_and_a_stop_leaves_nothing(
     assert store.pulses() == []
     assert sorted(map(int, (folder / "notes").read_text().split())) == list(range(20))
     assert_clean(store, 20)
+
+
+def test_a_brief_of_a_megabyte_arrives(
+    config: SupervisorConfig, store: PostgresStore, supervise: Callable
+) -> None:
+    long = Load(target="x" * 2**20, loader="app:nothing")
+    supervise(replace(config, loads=(*config.loads, long)))
+    note = submit(store, "note", '{"text": "long"}')
+    until(in_state(store, note, State.SUCCEEDED), "it works")
 
 
 def test_a_supervisor_beats_for_its_children(

@@ -102,10 +102,14 @@ class Link:
 
     def read_brief(self) -> Brief | None:
         """Return what to do; None where the supervisor has died."""
-        # Unbuffered, so that no byte of what follows is taken.
-        with self._control.makefile("rb", buffering=0) as stream:
-            line = stream.readline()
-        return msgspec.json.decode(line, type=Brief) if line.endswith(b"\n") else None
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            # Looked at first, so that no byte of what follows is taken.
+            ahead = self._control.recv(1 << 16, socket.MSG_PEEK)
+            if not ahead:
+                return None
+            line += self._control.recv(ahead.find(b"\n") + 1 or len(ahead))
+        return msgspec.json.decode(line, type=Brief)
 
     def say(self, said: Said) -> None:
         """Tell the supervisor; nothing happens where it has died."""

@@ -17,6 +17,7 @@ from timeball.worker.child import Brief, Load, Said
 from timeball.worker.loop import WorkerConfig
 
 _NOW = b"!"
+_START_S = 10.0
 
 
 class ChildProcess:
@@ -66,9 +67,11 @@ class ChildProcess:
                 start_new_session=True,  # so that Ctrl-C is ours to pass on
             )
         brief = Brief(dsn=dsn, loads=tuple(loads), worker=worker, begun_fd=fds[1])
-        self._line.settimeout(1.0)
-        with suppress(OSError):  # it has died, and will be waited for as any other
+        self._line.settimeout(_START_S)  # a brief that no buffer holds waits for its reader
+        try:
             self._line.sendall(msgspec.json.encode(brief) + b"\n")
+        except OSError:
+            self.kill()  # with half a brief it would wait for the rest
         self._line.setblocking(False)
 
     @property
