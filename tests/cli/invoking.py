@@ -7,12 +7,12 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from timeball.cli.main import main
+from timeball.cli.commands import timeball
 
 
 def invoke(*words: str, given: str | None = None) -> Result:
     """Run `timeball WORDS` with `given` on stdin; what it writes is plain, as in a pipe."""
-    return CliRunner().invoke(main, list(words), input=given)
+    return CliRunner().invoke(timeball, list(words), input=given)
 
 
 def said(*words: str, given: str | None = None) -> str:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 PATIENCE_S = 60.0
-PROGRAM = (sys.executable, "-c", "from timeball.cli.main import main; main(prog_name='timeball')")
+PROGRAM = (sys.executable, "-c", "from timeball.cli.main import main; main()")
 
 
 def until(true: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import pwd
 
+import pytest
+
 from timeball.cli import crontab_kinds
 from timeball.cli.crontab_kinds import handed_over, load, own_name
 from timeball.importers.crontab import UserInfo, read_crontab
@@ -18,7 +20,7 @@ CRON_TZ=Asia/Seoul
 GREETING=bye
 * * * * * echo other
 """
-OWNER = UserInfo(name=own_name(), home="/var/empty")
+OWNER = UserInfo(name=own_name(), home="/usr")
 
 
 def entries(text: str = TEXT, **how):
@@ -49,8 +51,8 @@ def test_a_command_is_what_cron_would_run() -> None:
     first, plain, other = commands(entries())
     assert first.shell_text == 'echo "$GREETING"'
     assert first.stdin == b"first\nsecond\n"
-    assert (first.shell, first.cwd, first.user) == ("/bin/sh", "/var/empty", None)
-    assert first.env["HOME"] == "/var/empty"
+    assert (first.shell, first.cwd, first.user) == ("/bin/sh", "/usr", None)
+    assert first.env["HOME"] == "/usr"
     assert first.env["LOGNAME"] == own_name()
     assert first.env["GREETING"] == "hello"
     assert plain.env == {**first.env, "CRON_TZ": "Asia/Seoul"}
@@ -68,11 +70,11 @@ def test_another_user_is_said_and_ones_own_is_not() -> None:
     found = entries(
         f"* * * * * {own_name()} true\n* * * * * nobody true\n",
         form="system",
-        known_user=lambda name: UserInfo(name=name, home=f"/home/{name}"),
+        known_user=lambda name: UserInfo(name=name, home=f"/{name}"),
     )
     mine, others = commands(found)
     assert (mine.user, others.user) == (None, "nobody")
-    assert (mine.cwd, others.cwd) == (f"/home/{own_name()}", "/home/nobody")
+    assert (mine.env["HOME"], others.env["HOME"]) == (f"/{own_name()}", "/nobody")
 
 
 def test_a_user_without_a_name_is_a_number(monkeypatch) -> None:
@@ -80,3 +82,14 @@ def test_a_user_without_a_name_is_a_number(monkeypatch) -> None:
     free = next(number for number in range(54_321, 60_000) if number not in taken)
     monkeypatch.setattr(os, "geteuid", lambda: free)
     assert own_name() == str(free)
+
+
+@pytest.mark.parametrize("home", ["/no/such/folder", "", "relative"])
+def test_without_a_home_a_command_starts_at_the_root(home: str) -> None:
+    (command,) = commands(entries(f"HOME={home}\n* * * * * true\n"))
+    assert command.cwd == "/"
+    assert command.env["HOME"] == home
+
+
+def test_a_line_may_use_sudo() -> None:
+    assert {command.no_new_privs for command in commands(entries())} == {False}

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.invoking import invoke, said
 
 from timeball import __version__
-from timeball.cli.main import COMMANDS
+from timeball.cli.commands import COMMANDS
 from timeball.errors import (
     EmbeddedUnavailable,
     IllegalTransition,
@@ -29,10 +29,11 @@ def loaded_by(*words: str) -> set[str]:
     """The modules that a process has loaded when it has done this."""
     code = f"""
 import sys
+sys.argv[1:] = {words!r}
 from timeball.cli.main import main
 try:
-    main({words!r})
-except SystemExit:
+    main()
+finally:
     sys.stderr.write(" ".join(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
@@ -58,6 +59,11 @@ def test_to_say_its_version_or_its_help_it_loads_nothing_heavy(words: tuple[str,
 
 
 @pytest.mark.slow
+def test_to_say_its_version_it_does_not_even_load_click() -> None:
+    assert "click" not in loaded_by("--version")
+
+
+@pytest.mark.slow
 def test_a_command_loads_no_other_command() -> None:
     loaded = loaded_by("cron", "next", "* * * * *", "--tz", "UTC")
     assert "timeball.cli.cron" in loaded
@@ -76,7 +82,7 @@ def test_help_names_every_command() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_help(name: str) -> None:
-    assert said(name, "-h").startswith(f"Usage: main {name}")
+    assert said(name, "-h").startswith(f"Usage: timeball {name}")
 
 
 def test_an_unknown_command_is_a_mistake_of_the_caller() -> None:
@@ -92,6 +98,7 @@ ERRORS = [
     (EmbeddedUnavailable("no binaries"), 5),
     (SchemaMismatch("run db migrate"), 6),
     (TimeballError("something else"), 1),
+    (PermissionError(13, "Permission denied", "/x"), 1),
     (KeyboardInterrupt(), 130),
 ]
 

@@ -104,6 +104,17 @@ def test_a_job_of_an_unknown_kind_waits_and_can_be_cancelled(home: Home) -> None
     assert home.run("jobs", "cancel", uuid).returncode == 4
 
 
+def test_ctrl_c_ends_the_watching_and_not_the_job(home: Home, up: Running) -> None:
+    uuid = home.said("submit", "add", "a=1", "--in", "1h").strip()
+    with home.start("jobs", "watch", uuid) as watching:
+        watching.wait_for("scheduled")
+        assert watching.stop(signal.SIGINT) == 130
+        assert "Traceback" not in watching.written
+    assert up.process.poll() is None
+    assert "scheduled" in home.said("jobs", "show", uuid)
+    home.said("jobs", "cancel", uuid)
+
+
 @pytest.mark.usefixtures("up")
 def test_the_same_file_a_second_time_is_harmless(home: Home) -> None:
     before = home.said("cron", "list", "--json")

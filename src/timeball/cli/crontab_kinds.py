@@ -60,13 +60,16 @@ def load(
 
 def _command(line: Mapping[str, Any], env: Mapping[str, str]) -> Command:
     user: str | None = line["user"]
+    home = env.get("HOME", "")
     return Command(
         shell_text=line["command"],
         shell=line["shell"],
         env=dict(env),
-        cwd=env.get("HOME"),
+        # Many accounts have a home that does not exist.
+        cwd=home if home.startswith("/") and os.access(home, os.X_OK) else "/",
         stdin=line["stdin"].encode(),
         user=None if user == own_name() else user,
+        no_new_privs=False,  # lines of crontabs use sudo, and have every right to
     )
 
 

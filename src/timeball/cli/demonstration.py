@@ -23,6 +23,7 @@ from timeball.core.audit import Report, audit
 from timeball.core.cron import Timetable
 from timeball.core.history import JobHistory
 from timeball.core.states import TERMINAL, Ending, State
+from timeball.errors import TimeballError
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.embedded import EmbeddedPostgres, reset
 from timeball.store.postgres.migrate import migrate
@@ -165,7 +166,7 @@ def _until(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not done():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the demo did not get on for {_PATIENCE_S:.0f} s")
+            raise TimeballError(f"the demo did not get on for {_PATIENCE_S:.0f} s")
         time.sleep(_LOOK_S)
 
 

@@ -70,11 +70,14 @@ def _draw(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for title in titles:
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title in _WHOLE)
     for row in rows:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     Console().print(table)
 
+
+_WHOLE: Final = {"name", "number", "id", "state", "what"}
+"""Columns that are copied or read at a glance, so the others make room for them."""
 
 _STYLES: Final = {
     "succeeded": "green",

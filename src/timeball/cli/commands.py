@@ -1,0 +1,110 @@
+"""The command `timeball`: its commands, loaded when they are called, and its exit codes."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+from timeball import __version__
+from timeball.cli.output import say
+from timeball.errors import (
+    EmbeddedUnavailable,
+    IllegalTransition,
+    JobNotFound,
+    SchemaMismatch,
+    StoreUnavailable,
+    TimeballError,
+    UsageError,
+)
+
+COMMANDS: Final = MappingProxyType(
+    {
+        "up": "Run the schedules of crontabs and Python files: database, workers and all.",
+        "demo": "See it work: 300 jobs, a schedule, a worker killed, nothing lost.",
+        "worker": "Run workers for the jobs of some modules.",
+        "submit": "Add a job.",
+        "jobs": "Look at jobs, follow them, cancel them.",
+        "cron": "Say when schedules run, and why then.",
+        "db": "Start, stop and look after the database.",
+        "audit": "Prove from the record that no job was lost and none ran twice.",
+    }
+)
+"""Each is the attribute `command` of the module of its name in this package."""
+
+EXIT_CODES: Final = MappingProxyType(
+    {
+        UsageError: 2,
+        JobNotFound: 3,
+        IllegalTransition: 4,
+        StoreUnavailable: 5,
+        EmbeddedUnavailable: 5,
+        SchemaMismatch: 6,
+        TimeballError: 1,
+    }
+)
+"""What an error that nobody could mend makes the exit code; the first that fits."""
+
+EXIT_INTERRUPTED: Final = 130
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is called, not before.
+
+    Expected errors end here, as one sentence and an exit code. `TIMEBALL_DEBUG=1` adds
+    where they came from.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order in which people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        found = import_module(f"timeball.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command; tell expected errors and exit with their codes."""
+        try:
+            return super().invoke(ctx)
+        except TimeballError as error:
+            tell(error)
+            code = next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # nobody reads any more; click ends quietly
+                raise
+            tell(error)
+            code = 1
+        except KeyboardInterrupt:
+            code = EXIT_INTERRUPTED
+        raise click.exceptions.Exit(code)
+
+
+def tell(error: Exception) -> None:
+    """Write what is wrong to stderr."""
+    if os.environ.get("TIMEBALL_DEBUG"):
+        import traceback
+
+        say("".join(traceback.format_exception(error)))
+    say(f"timeball: {error}")
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="timeball", message="%(prog)s %(version)s")
+def timeball() -> None:
+    """Timeball runs jobs once, on time, and can prove it."""
