@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Self
@@ -33,7 +34,7 @@ class Parameters:
             UsageError: It cannot be called with arguments by name.
         """
         try:
-            found = inspect.signature(call).parameters.values()
+            found = _signature(call).parameters.values()
         except (TypeError, ValueError) as error:
             raise UsageError(f"{call!r} has no signature: wrap it in a def ({error})") from None
         namespace = getattr(inspect.unwrap(call), "__globals__", {})
@@ -66,6 +67,14 @@ class Parameters:
             for what, which in (("missing", missing), ("not a parameter", surplus))
             if which
         )
+
+
+def _signature(call: Callable[..., Any]) -> inspect.Signature:
+    if sys.version_info >= (3, 14):  # where annotations are evaluated when they are looked at
+        from annotationlib import Format
+
+        return inspect.signature(call, annotation_format=Format.STRING)
+    return inspect.signature(call)
 
 
 def _means_context(annotation: object, namespace: dict[str, Any]) -> bool:

@@ -162,6 +162,7 @@ class Worker:
             _log.warning("%s", error)
             self._kernel.slots.withdraw()
             self._tenure = self._request = None
+            self._outages = 0
 
     def _register(self) -> None:
         if self._tenure is not None or self._stopping:
