@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from tests.action.attempts import OCCURRENCE
 
 from timeball.action.command import Command
 from timeball.action.command_kind import command_kind
@@ -18,16 +19,6 @@ from timeball.core.outcomes import Outcome, Raised, Returned, Unbegun
 from timeball.core.records import Turn
 from timeball.core.retry import Retry
 from timeball.errors import UsageError
-
-OCCURRENCE = {
-    "schedule": "nightly",
-    "nominal_at": "2026-03-08T07:00:00+00:00",
-    "nominal_local": "2026-03-08T03:00:00-04:00",
-    "fold": 0,
-    "shifted": True,
-    "catchup": False,
-    "missed_count": 0,
-}
 
 
 def carried(

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import json
 import threading
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -14,75 +13,13 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.action.attempts import OCCURRENCE, both, failure, kind, outcome, raising, turn
 
 from timeball.action.context import Cancel, Context, Snooze, StopSign
-from timeball.action.kind import Kind
-from timeball.action.python import carry_out, carry_out_async
-from timeball.action.registry import OCCURRENCE_KEY, Registry
-from timeball.core.outcomes import Outcome, Raised, Returned, Snoozed, Stopped, Unbegun
-from timeball.core.records import Turn
+from timeball.action.python import carry_out
+from timeball.action.registry import OCCURRENCE_KEY
+from timeball.core.outcomes import Outcome, Returned, Snoozed, Stopped, Unbegun
 from timeball.core.retry import PermanentError, Retry
-from timeball.errors import UsageError
-
-OCCURRENCE = {
-    "schedule": "nightly",
-    "nominal_at": "2026-03-08T07:00:00+00:00",
-    "nominal_local": "2026-03-08T03:00:00-04:00",
-    "fold": 0,
-    "shifted": True,
-    "catchup": False,
-    "missed_count": 2,
-}
-
-
-def turn(args: str = "{}", *, timeout_s: float | None = None, attempts: int = 0) -> Turn:
-    return Turn(
-        1, 1, 7, 1, UUID(int=7), "job", args, attempts, 0, 0, 0.0, 3, timeout_s, 1_000.0
-    )  # fmt: skip
-
-
-def kind(call: Callable[..., Any], **options: Any) -> Kind:
-    registry = Registry()
-    registry.job(name="job", **options)(call)
-    return registry["job"]
-
-
-def outcome(
-    call: Callable[..., Any], args: str = "{}", *, stop: StopSign | None = None, **options: Any
-) -> Outcome:
-    """What becomes of a function or coroutine function, by the form that is for it."""
-    what = kind(call, **options)
-    if what.is_async:
-        return asyncio.run(carry_out_async(what, turn(args), stop or StopSign()))
-    return carry_out(what, turn(args), stop or StopSign())
-
-
-def both(returns: Any) -> list[Callable[[], Any]]:
-    async def coroutine() -> Any:
-        await asyncio.sleep(0)
-        return returns
-
-    return [lambda: returns, coroutine]
-
-
-def raising(error: BaseException) -> list[Callable[[], Any]]:
-    def function() -> None:
-        raise error
-
-    async def coroutine() -> None:
-        await asyncio.sleep(0)
-        raise error
-
-    return [function, coroutine]
-
-
-def failure(call: Callable[..., Any], args: str = "{}", **options: Any) -> Raised:
-    found = outcome(call, args, **options)
-    assert isinstance(found, Raised)
-    found.error.encode()  # no lone surrogate
-    assert "\0" not in found.error + found.error_type
-    return found
-
 
 # What it returns
 
@@ -296,110 +233,3 @@ def test_what_one_job_sets_the_next_does_not_see() -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     assert outcome(lambda: variable.set("mine") and None) == Returned(None)
     assert outcome(lambda: variable.get("none")) == Returned('"none"')
-
-
-# Stopping it
-
-
-def test_a_coroutine_that_takes_too_long_is_cancelled_and_tried_again() -> None:
-    cancelled = []
-
-    async def slow() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    found = failure(slow, timeout_s=0.005, retry=Retry(on=(OSError,)))
-    assert (found.reason, found.again) == ("timeout", True)
-    assert "0.005 s" in found.error
-    assert cancelled == [True]
-
-
-def test_a_timeout_of_its_own_is_an_error_like_others() -> None:
-    found = failure(raising(TimeoutError("the server"))[1], timeout_s=60)
-    assert (found.error_type, found.reason) == ("TimeoutError", None)
-
-
-def test_a_coroutine_that_ends_in_spite_of_its_timeout_has_succeeded() -> None:
-    async def stubborn() -> str:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return "done"
-        return "never"
-
-    assert outcome(stubborn, timeout_s=0.005) == Returned('"done"')
-
-
-def test_the_jobs_own_timeout_goes_before_the_kinds() -> None:
-    async def slow() -> None:
-        await asyncio.Event().wait()
-
-    carried = carry_out_async(kind(slow, timeout_s=600), turn(timeout_s=0.005), StopSign())
-    found = asyncio.run(carried)
-    assert isinstance(found, Raised)
-    assert found.reason == "timeout"
-
-
-def test_a_cancelled_task_is_given_back_only_where_the_stop_was_asked_for() -> None:
-    async def cancelled(*, asked: bool) -> Outcome:
-        stop, running = StopSign(), asyncio.Event()
-
-        async def job() -> None:
-            running.set()
-            await asyncio.Event().wait()
-
-        task = asyncio.create_task(carry_out_async(kind(job), turn(), stop))
-        await running.wait()
-        if asked:
-            stop.raise_()
-        task.cancel()
-        return await task
-
-    assert asyncio.run(cancelled(asked=True)) == Unbegun("stopped")
-    assert isinstance(asyncio.run(cancelled(asked=False)), Raised)
-
-
-def test_a_job_in_a_thread_can_see_that_it_should_stop() -> None:
-    def job(ctx: Context) -> list[bool]:
-        before = ctx.cancelled()
-        ctx.stop.raise_()
-        return [before, ctx.cancelled()]
-
-    assert outcome(job) == Returned("[false,true]")
-
-
-def test_a_job_in_a_thread_can_see_that_its_time_is_up() -> None:
-    def job(ctx: Context) -> float | None:
-        while not ctx.cancelled():
-            threading.Event().wait(0.001)
-        return ctx.timeout_s
-
-    assert outcome(job, timeout_s=0.005) == Returned("0.005")
-
-
-def test_a_stop_sign_calls_back_whenever_the_callback_comes() -> None:
-    stop, called = StopSign(), []
-    stop.when_raised(lambda: called.append("before"))
-    assert not called
-    stop.raise_()
-    stop.when_raised(lambda: called.append("after"))
-    assert called == ["before", "after"]
-
-
-def test_the_log_says_which_job_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    def job(ctx: Context) -> None:
-        ctx.log.warning("hello")
-
-    outcome(job)
-    (record,) = caplog.records
-    assert record.__dict__["job"] == str(UUID(int=7))
-    assert record.__dict__["kind"] == "job"
-
-
-def test_a_snooze_of_ten_years_is_the_longest() -> None:
-    Snooze(10 * 365 * 86_400)
-    with pytest.raises(UsageError, match="ten years"):
-        Snooze(11 * 366 * 86_400)

@@ -27,6 +27,7 @@ from timeball.chance import new_uuid
 from timeball.core.outcomes import Run, Unbegun, decide
 from timeball.core.records import Settlement, Turn, Verdict
 from timeball.core.retry import Retry
+from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
 from timeball.errors import StoreUnavailable, WorkerExpired
@@ -38,6 +39,7 @@ from timeball.worker.tenure import Tenure
 
 _PROMOTE_MAX: Final = 1_000
 _OUTAGE: Final = Retry(base_s=0.1, cap_s=5.0, min_s=0.02)
+_TIMED: Final = frozenset({Ending.RETRIED, Ending.SNOOZED})  # the job falls due after its delay
 _FLUSH_S: Final = 0.01
 _INTERRUPT_S: Final = 1.0
 _FOR_EVER: Final = float("inf")
@@ -193,7 +195,7 @@ class Worker:
             tenure.close(settlement)
             if self._bench.begun is not None:
                 self._bench.begun.clear(settlement.job_id, settlement.turn)
-            if settlement.delay_s > 0:
+            if settlement.ending in _TIMED:
                 self._promote_at = min(self._promote_at, now_s + settlement.delay_s)
             if verdict is Verdict.STALE:
                 self.stale += 1

@@ -185,8 +185,9 @@ def test_a_job_may_end_itself(shop: Workshop) -> None:
     shop.assert_clean()
 
 
-def test_a_retry_that_falls_due_does_not_wait_for_the_poll(shop: Workshop) -> None:
-    @shop.job(name="flaky", retry=Retry(1, base_s=0.01, jitter="none"))
+@pytest.mark.parametrize("delay_s", [0.0, 0.01])
+def test_a_retry_that_falls_due_does_not_wait_for_the_poll(shop: Workshop, delay_s: float) -> None:
+    @shop.job(name="flaky", retry=Retry(1, base_s=delay_s, jitter="none"))
     def flaky(ctx: Context) -> None:
         if ctx.attempt == 1:
             raise OSError
