@@ -5,11 +5,16 @@
 --
 -- Locks the job rows in the order of their ids; `cancel` takes the same lock before it
 -- writes a request, so that no request is missed.
+-- Plan: pinned to index probes; `settle` turns nested loops off for itself, and what it calls
+-- would inherit that and read the whole of job.
 CREATE OR REPLACE FUNCTION timeball.follow(
     p_job_ids bigint[], p_turns integer[], p_events text[], p_reasons text[],
     p_delays_s double precision[], p_began boolean[]
 ) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off
+SET enable_nestloop = on
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $function$
 BEGIN
     PERFORM 1 FROM timeball.job

@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION timeball.promote(
     p_limit integer, OUT o_moved integer, OUT o_next_due_s double precision
 ) LANGUAGE plpgsql
 SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $function$
 BEGIN
     WITH due AS MATERIALIZED (

@@ -3,6 +3,8 @@ CREATE OR REPLACE FUNCTION timeball.register(
     p_name text, p_kinds text[], p_queues text[], p_lease_s double precision
 ) RETURNS bigint LANGUAGE plpgsql
 SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_worker bigint;

@@ -29,10 +29,12 @@ BEGIN
     WITH given AS MATERIALIZED (
         SELECT spec.*, coalesce(
             spec.run_at, timeball.now() + make_interval(secs => spec.delay_s)) AS due_at
-        FROM jsonb_to_recordset(p_jobs) AS spec (
+        FROM ROWS FROM (jsonb_to_recordset(p_jobs) AS (
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
             at_most_once boolean, timeout_s double precision)
+        ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
+            max_retries, max_crashes, at_most_once, timeout_s, n)
     ),
     added AS (
         INSERT INTO timeball.job
@@ -44,6 +46,7 @@ BEGIN
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)
+        ORDER BY given.n  -- the ids are the order in which they start
         ON CONFLICT (uuid) DO NOTHING
         RETURNING job.id, job.lane, job.kind, job.run_at
     ),

@@ -5,9 +5,9 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, job
     jobs.reason, jobs.error_type, jobs.error, jobs.args::text, jobs.result::text
 FROM timeball.jobs
 LEFT JOIN LATERAL (
-    SELECT lease.worker, lease.at
-    FROM timeball.lease JOIN timeball.job ON job.id = jobs.id
-    WHERE lease.lane = job.lane AND jobs.id = ANY (lease.job_ids)
-    ORDER BY lease.seq DESC LIMIT 1
-) AS owner ON jobs.state = 'running'
+    SELECT granted.worker, granted.at
+    FROM timeball.latest_entry(jobs.id) AS entry
+    CROSS JOIN LATERAL timeball.granted_by(entry.lane, entry.xid, jobs.id) AS granted
+    WHERE jobs.state = 'running'
+) AS owner ON true
 WHERE jobs.uuid = %(uuid)s;
