@@ -161,16 +161,19 @@ def test_what_a_killed_supervisor_had_is_finished_by_another(
     assert_clean(store, 1)
 
 
+@pytest.mark.parametrize("both", [True, False], ids=["supervisor and child", "child alone"])
 def test_a_zombie_changes_nothing_and_is_recorded(
     config: SupervisorConfig,
     store: PostgresStore,
     folder: Path,
     launch: Callable,
     supervise: Callable,
+    *,
+    both: bool,
 ) -> None:
     frozen = launch(config)
     uuid, pid = hold(store, folder)
-    pids = (frozen.pid, pid)
+    pids = (frozen.pid, pid) if both else (pid,)
     for each in pids:
         os.kill(each, signal.SIGSTOP)
     (folder / "go").touch()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -117,6 +118,15 @@ class ChildProcess:
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the process is stopped (SIGSTOP, a debugger). Without /proc nobody can tell."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text("ascii", "replace")
+        except OSError:
+            return False
+        return text.rpartition(")")[2].split()[0] in "Tt"
 
     def ended(self) -> str | None:
         """Return how the process has ended, for people; None while it lives."""

@@ -226,7 +226,11 @@ class Supervisor:
         )
 
     def _workers(self) -> set[int]:
-        return {worker for child in self.children() for worker in child.workers}
+        """Return whom to beat for: every child, even a deaf one, but none that stands still.
+
+        Nobody knows whether that one will ever go on, and its jobs must.
+        """
+        return {worker for child in self._living() if not child.frozen for worker in child.workers}
 
     def _duty(self, name: str, run: Callable[[Event], None], stop: Event) -> Thread:
         """Start a thread that runs until `stop` is set; if it crashes, all stops."""

@@ -22,6 +22,8 @@ from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, Worker
 
 SCHEMA_DEFAULT: Final = "timeball"
 CONNECT_TIMEOUT_S: Final = 10
+SILENCE_MS: Final = 20_000
+"""After which a TCP connection whose packets nobody acknowledges counts as broken."""
 
 _ROWS = psycopg.rows.tuple_row
 _TRY_AGAIN: Final = (
@@ -97,6 +99,8 @@ class Connections:
             autocommit=True,
             prepare_threshold=None,  # prepared statements collide behind a pooling proxy
             connect_timeout=CONNECT_TIMEOUT_S,
+            tcp_user_timeout=SILENCE_MS,
+            keepalives_idle=SILENCE_MS // 2000,
             application_name="timeball",
             row_factory=_ROWS,
         )
