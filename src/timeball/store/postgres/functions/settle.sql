@@ -26,11 +26,11 @@ BEGIN
     END IF;
 
     WITH given AS MATERIALIZED (
-        SELECT DISTINCT ON (job_id, turn) *
+        SELECT DISTINCT ON (job_id, turn, lane, seq) *
         FROM unnest(p_lanes, p_seqs, p_job_ids, p_turns, p_events, p_reasons, p_began, p_ran_s,
             p_results, p_error_types, p_errors) WITH ORDINALITY
             AS u (lane, seq, job_id, turn, event, reason, began, ran_s, result, error_type, error, n)
-        ORDER BY job_id, turn, n
+        ORDER BY job_id, turn, lane, seq, n
     ),
     granted AS MATERIALIZED (
         SELECT pair.lane, pair.seq, granted.job_id, granted.turn
@@ -62,7 +62,7 @@ BEGIN
     END IF;
 
     v_verdicts := timeball.verdicts(
-        p_worker, p_job_ids, p_turns, p_events, p_reasons, v_new, v_new_turns);
+        p_worker, p_lanes, p_seqs, p_job_ids, p_turns, p_events, p_reasons, v_new, v_new_turns);
     PERFORM timeball.follow(
         array_agg(u.job_id), array_agg(u.turn), array_agg(u.event), array_agg(u.reason),
         array_agg(CASE WHEN u.event <> 'released' OR u.delay_s > 0 THEN u.delay_s END),
