@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.store.world import World, end, memory_world
 
+from timeball.cli import running
 from timeball.cli.declared import Reading, read
 from timeball.cli.running import News, declare
 from timeball.client import Client
@@ -94,3 +95,14 @@ def test_news_are_told_oldest_first(world: World) -> None:
     news = News(Client(world.store))
     uuids = [world.submit() for _ in range(5)]
     assert [job.uuid for job in news.take()] == uuids
+
+
+def test_only_so_many_open_jobs_are_followed(world: World, monkeypatch) -> None:
+    monkeypatch.setattr(running, "_FOLLOWED", 2)
+    news = News(Client(world.store))
+    uuids = [world.submit() for _ in range(3)]
+    assert len(news.take()) == 3
+    worker = world.worker()
+    for turn in world.claim(worker):
+        world.settle(worker, end(turn))
+    assert {job.uuid for job in news.take()} == set(uuids[1:])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
+from timeball.cli.database import given_dsn
 from timeball.cli.declared import Reading
 from timeball.cli.job_text import summary
 from timeball.cli.output import say, shown
@@ -21,13 +22,17 @@ from timeball.store.base import Store
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
-_NEWS_S = 0.25
+_NEWS_S = 0.5
 _PAGE = 200
+_FOLLOWED = 1_000
+"""So many of the newest open jobs are asked about: others may submit any number."""
 
 
 def run(reading: Reading, *, dsn: str | None, slots: int, children: int, utc: bool) -> int:
     """Declare the schedules and run them until SIGTERM or SIGINT; return the exit code."""
     log_to_stderr()
+    if given_dsn(dsn) is None:
+        say("starting PostgreSQL, or joining it …")
     store, close = open_store(dsn)
     try:
         declare(store, reading)
@@ -81,8 +86,8 @@ def _tell(news: News, stop: Event, utc: bool) -> None:  # noqa: FBT001 - a threa
                 instant = shown(job.ended_at or job.created_at, utc=utc)
                 what = job.state if job.state in TERMINAL else "added"
                 say(f"{instant}  {job.kind}  {what} {summary(job)}".rstrip())
-        except StoreUnavailable as error:
-            say(f"no news, for the database is away: {error}")
+        except StoreUnavailable:
+            pass  # the supervisor has said so; the next look finds what this one missed
         if last:
             return
 
@@ -92,14 +97,15 @@ class News:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        newest = client.jobs(limit=1)
-        self._seen = newest[0].id if newest else 0
+        self._known = {job.id for job in client.jobs(limit=_PAGE)}
         self._open: dict[int, Job] = {}
 
     def take(self) -> list[Job]:
         """Return jobs that are new, then jobs that have ended."""
         added = self._added()
         self._open |= {job.id: job for job in added}
+        for job_id in list(self._open)[:-_FOLLOWED]:
+            del self._open[job_id]
         ended_uuids = self._client.store.ended([job.uuid for job in self._open.values()])
         ended = [self._client.get(uuid) for uuid in sorted(ended_uuids)]
         for job in ended:
@@ -108,7 +114,11 @@ class News:
 
     def _added(self) -> list[Job]:
         """Return the jobs since the last look, oldest first; the latest of them where many."""
-        page = [job for job in self._client.jobs(limit=_PAGE) if job.id > self._seen]
-        if page:
-            self._seen = page[0].id
-        return page[::-1]
+        newest = self._client.jobs(limit=1)
+        if all(job.id in self._known for job in newest):
+            return []
+        page = self._client.jobs(limit=_PAGE)
+        # Not by their numbers: a job may become visible after one with a higher number.
+        added = [job for job in page if job.id not in self._known]
+        self._known = {job.id for job in page}
+        return added[::-1]
