@@ -8,6 +8,7 @@ import random
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -200,6 +201,22 @@ def test_threads_are_made_when_needed_and_kept(rig: Callable[[int], Rig]) -> Non
         box.settle(lambda n=n: len(box.ended) == n + 1)  # type: ignore[misc]  # bound at once
     # The thread that ended an attempt may not have parked yet when the next one comes.
     assert threading.active_count() - before <= 5
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_attempt_that_has_ended_is_not_kept_alive(
+    rig: Callable[[int], Rig], *, is_async: bool
+) -> None:
+    box = rig(1)
+    attempt = Attempt(0, is_async=is_async)
+    alive = weakref.ref(attempt)
+    box.kernel.offer([attempt])
+    del attempt
+    box.settle(lambda: len(box.ended) == 1)
+    deadline = time.monotonic() + 10
+    while alive() is not None:  # its thread has yet to park
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_what_has_not_begun_can_be_taken_back(rig: Callable[[int], Rig]) -> None:

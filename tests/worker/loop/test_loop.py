@@ -216,6 +216,20 @@ def test_a_resting_worker_can_be_woken(shop: Workshop) -> None:
             shop.store.until(lambda uuid=uuid: shop.get(uuid).state is State.SUCCEEDED)  # type: ignore[misc]  # bound at once
 
 
+def test_a_wake_up_that_comes_during_a_claim_is_not_lost(shop: Workshop) -> None:
+    effects = define_good(shop)
+    worker = shop.build(poll_s=3600)
+
+    def meanwhile() -> None:
+        shop.submit("thread", '{"n":1}')
+        worker.wake()
+
+    shop.store.after["claim"] = meanwhile
+    with shop.at_work(worker):
+        shop.store.until(lambda: shop.submitted == 1 and shop.all_ended())
+    assert effects == Counter([1])
+
+
 def test_a_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(shop: Workshop) -> None:
     effects = define_good(shop)
     old = Registry()
@@ -279,6 +293,22 @@ def test_an_end_is_settled_while_others_run(shop: Workshop) -> None:
     with shop.at_work(slots=2, poll_s=3600):
         shop.store.until(lambda: shop.get(short).state is State.SUCCEEDED)
         gate.set()
+
+
+def test_an_end_is_settled_while_its_slot_goes_on(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timeball.worker.pace.Pace.lacking", lambda *_: 5)
+    gate = threading.Event()
+    define_good(shop)
+    shop.job(name="long")(lambda: gate.wait(PATIENCE_S) and None)
+    short = shop.submit("thread", '{"n":1}')
+    for _ in range(2):
+        shop.submit("long")
+    with shop.at_work(slots=1, poll_s=3600):
+        shop.store.until(lambda: shop.get(short).state is State.SUCCEEDED)
+        gate.set()
+        shop.store.until(shop.all_ended)
 
 
 # The record

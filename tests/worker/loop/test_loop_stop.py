@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from tests.worker.loop.workshop import PATIENCE_S, Workshop
@@ -16,8 +17,11 @@ from tests.worker.loop.workshop import PATIENCE_S, Workshop
 from timeball.action.command import Command
 from timeball.action.command_kind import command_kind
 from timeball.action.context import Context
+from timeball.core.records import Turn
 from timeball.core.states import Ending, State
+from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.loop import Worker
+from timeball.worker.tenure import Tenure
 
 
 def endings(shop: Workshop) -> list[list[Ending]]:
@@ -70,6 +74,41 @@ def test_a_coroutine_that_outlasts_the_drain_is_cancelled_and_given_back(shop: W
     job = shop.get(uuid)
     assert (job.state, job.failures, job.crashes) == (State.PENDING, 0, 0)
     assert endings(shop) == [[Ending.RELEASED]]
+
+
+def test_a_coroutine_that_ends_well_when_it_is_cancelled_has_succeeded(shop: Workshop) -> None:
+    begun = threading.Event()
+
+    @shop.job(name="long")
+    async def long() -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "as far as it went"
+        return "never"
+
+    uuid = shop.submit("long")
+    with shop.at_work(drain_s=0.02):
+        assert begun.wait(PATIENCE_S)
+    assert shop.get(uuid).result == "as far as it went"
+    shop.assert_clean()
+
+
+def test_an_attempt_that_is_stopped_before_its_first_step_has_not_begun(shop: Workshop) -> None:
+    ran = []
+
+    @shop.job(name="job")
+    async def job() -> None:
+        ran.append(1)
+
+    turn = Turn(1, 1, 1, 1, UUID(int=1), "job", "{}", 0, 0, 0, 0.0, 3, None, 1_000.0)
+    bench = Bench(lambda: 0.0, None)
+    attempt = TurnAttempt(turn, shop.registry["job"], Tenure(1), arrived_s=0.0, bench=bench)
+    attempt.stop.raise_()
+    settlement = asyncio.run(attempt.run_async())
+    assert (settlement.ending, settlement.began_at) == (Ending.RELEASED, None)
+    assert not ran
 
 
 @pytest.mark.usefixtures("hasty")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timeball.store.base import CLAIM_MAX
@@ -52,6 +52,7 @@ def test_a_rate_of_long_ago_is_forgotten() -> None:
     assert pace.lacking(Load(0, 0, 2_000), 2.0) == 8
 
 
+@settings(max_examples=30)
 @given(
     slots=st.integers(1, 100),
     running=st.integers(0, 100),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from uuid import UUID
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timeball.core.records import Settlement, Turn
@@ -35,6 +35,7 @@ def test_a_lane_with_nothing_open_starts_after_its_newest_lease() -> None:
     assert tenure.floors() == {1: 6}
 
 
+@settings(max_examples=30)
 @given(sizes=st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4))), seed=st.integers(0, 99))
 def test_no_floor_ever_passes_an_open_turn(sizes: list[tuple[int, int]], seed: int) -> None:
     chance, tenure, open_turns = random.Random(seed), Tenure(1), []

@@ -36,6 +36,8 @@ class Watched:
         self.calls: Counter[str] = Counter()
         self.faults: dict[str, list[str]] = {}
         self.before: dict[str, Callable[..., None]] = {}
+        self.after: dict[str, Callable[[], None]] = {}
+        """Called once, when the verb is done and its answer has not arrived."""
         self.changed = threading.Condition()
 
     def __getattr__(self, verb: str) -> Any:
@@ -49,6 +51,7 @@ class Watched:
                 raise StoreUnavailable(f"{verb}: not sent")
             answer = getattr(self.inner, verb)(*args, **options)
             self._note(verb)
+            self.after.pop(verb, lambda: None)()
             if fault == "after":
                 raise StoreUnavailable(f"{verb}: the answer was lost")
             return answer
