@@ -56,7 +56,9 @@ BEGIN
     SELECT past.job_id, past.turn,
         CASE WHEN past.reason = 'no_worker' THEN 'pending' ELSE 'scheduled' END, past.lane,
         CASE WHEN past.reason IS DISTINCT FROM 'no_worker'
-            THEN timeball.clock() + make_interval(secs => past.delay_s) END,
+            -- A century at most: no clock can hold more, and one job must not stop the others.
+            THEN timeball.clock() + make_interval(
+                secs => least(greatest(past.delay_s, 0), 3155760000)) END,
         past.reason, past.kind, past.attempts, past.failures, past.crashes,
         coalesce(past.delay_s, 0)
     FROM past

@@ -1,0 +1,216 @@
+"""What PostgreSQL does that surprises, shown on scratch tables; and that ours are not caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.store.postgres.plans import Explained
+from tests.store.postgres.sessions import (
+    Session,
+    claim_all,
+    jobs_json,
+    settle_of,
+    submit,
+    until,
+    worker_of,
+)
+
+from timeball.core.records import JobSpec, Settlement
+from timeball.core.states import Ending, State
+from timeball.store.postgres import PostgresStore
+
+Make = Callable[[], Session]
+
+
+@pytest.fixture
+def scratch(dsn: str) -> Iterator[psycopg.Connection]:
+    """A connection, and a schema that is gone afterwards."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA scratch")
+        yield connection
+        connection.execute("DROP SCHEMA scratch CASCADE")
+
+
+# 1: a LIMIT in a subquery is evaluated again and again
+
+TAKE = "UPDATE scratch.t SET taken = true WHERE id IN ({}) RETURNING id"
+FREE = "SELECT id FROM scratch.t WHERE NOT taken ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED"
+
+
+def test_a_limit_within_in_may_take_more_and_a_materialized_one_does_not(
+    scratch: psycopg.Connection,
+) -> None:
+    scratch.execute(
+        "CREATE TABLE scratch.t AS SELECT id, false AS taken FROM generate_series(1, 9) id"
+    )
+    for plan in ("hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize"):
+        scratch.execute(f"SET enable_{plan} = off")
+    assert len(scratch.execute(TAKE.format(FREE)).fetchall()) > 2
+    scratch.execute("UPDATE scratch.t SET taken = false")
+    once = f"WITH free AS MATERIALIZED ({FREE}) " + TAKE.format("SELECT id FROM free")
+    assert len(scratch.execute(once).fetchall()) == 2
+
+
+# 9: what JSON may say and jsonb cannot hold
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (r'"\u0000"', "22P05"),
+        (r'"\ud800"', "22P02"),
+        ("NaN", "22P02"),
+        ("1e400000", "22003"),
+    ],
+)
+def test_what_jsonb_cannot_hold_is_refused_whole(
+    ledger: PostgresStore, text: str, state: str
+) -> None:
+    good = JobSpec(uuid=uuid4(), kind="a")
+    bad = JobSpec(uuid=uuid4(), kind="a", args=f'{{"x":{text}}}')
+    with pytest.raises(psycopg.DataError) as caught:
+        ledger.submit([good, bad])
+    assert caught.value.sqlstate == state
+    assert ledger.counts() == {}
+
+
+# 10: a clock that an index can use
+
+SLOW_CLOCK = """CREATE FUNCTION scratch.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE
+AS 'BEGIN RETURN statement_timestamp(); END'"""
+
+
+def explain(connection: psycopg.Connection, clock: str) -> str:
+    rows = connection.execute(
+        f"EXPLAIN SELECT * FROM timeball.held WHERE state = 'scheduled' AND run_at <= {clock}"
+    )
+    return "\n".join(row[0] for row in rows)
+
+
+def test_our_clock_is_inlined_into_the_index_condition(scratch: psycopg.Connection) -> None:
+    scratch.execute(SLOW_CLOCK)
+    scratch.execute("SET enable_seqscan = off")
+    scratch.execute("SET enable_bitmapscan = off")
+    ours, slow = explain(scratch, "timeball.now()"), explain(scratch, "scratch.now()")
+    assert "Index Cond: (run_at <= COALESCE(" in ours
+    assert "Index Cond" not in slow
+
+
+# 11: dead rows under an old snapshot
+
+
+@pytest.mark.slow
+def test_a_claim_costs_the_same_under_an_old_snapshot(
+    ledger: PostgresStore, session: Make, dsn: str
+) -> None:
+    old, explained = session(), Explained(dsn)
+    submit(ledger)
+    old.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    old.run("SELECT count(*) FROM timeball.job")
+    worker, costs = worker_of(ledger), []
+    for _ in range(12):
+        submit(ledger, 20)
+        params = {"worker": worker, "limit": 20, "request": uuid4(), "lanes": [], "floors": []}
+        _, plans = explained.run("claim", params)
+        costs.append(plans[-1].blocks)
+        for turn in claim_all(ledger, worker):
+            ledger.connections.run("settle", **settle_of(worker, turn))
+    old.rollback()
+    explained.close()
+    assert max(costs[6:]) <= max(costs[1:6]) + 10
+    dead = session().run(
+        "SELECT sum(n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
+        " WHERE relname IN ('job', 'entry', 'ended', 'lease') AND schemaname = 'timeball'"
+    )
+    assert dead == [(0,)]
+
+
+# 12: one notification per submit and queue
+
+
+def test_a_submit_wakes_once_per_queue(ledger: PostgresStore, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as ear:
+        ear.execute("LISTEN timeball_wake")
+        ledger.submit(
+            [JobSpec(uuid=uuid4(), kind="a", queue=queue) for queue in ("x", "y", "x", "y", "x")]
+        )
+        ledger.submit([JobSpec(uuid=uuid4(), kind="a", queue="later", delay_s=60.0)])
+        ledger.submit([JobSpec(uuid=uuid4(), kind="a", queue="last")])
+        heard = []
+        until(lambda: heard.extend(ear.notifies(timeout=0.05)) or "last" in str(heard), "the last")
+    assert sorted(each.payload for each in heard) == ["last", "x", "y"]
+
+
+# 13: a snapshot does not contain the transaction that takes it
+
+
+def test_what_a_transaction_wrote_is_not_in_its_own_snapshot(session: Make) -> None:
+    one = session().begin()
+    one.run("SELECT pg_current_xact_id()")
+    seen = one.run("SELECT pg_visible_in_snapshot(pg_current_xact_id(), pg_current_snapshot())")
+    assert seen == [(False,)]
+    one.rollback()
+
+
+def test_jobs_of_an_open_transaction_are_not_lost_to_its_own_claim(
+    ledger: PostgresStore, session: Make
+) -> None:
+    ledger.ensure_lanes([("default", 5)])
+    worker, one = worker_of(ledger), session().begin()
+    one.verb("submit", jobs=jobs_json(2))
+    with pytest.raises(psycopg.Error, match="runs alone"):
+        one.run("SELECT timeball.claim(%s, 5, gen_random_uuid(), '{}', '{}')", [worker])
+    one.rollback()
+    one.begin().verb("submit", jobs=jobs_json(2))
+    one.commit()
+    assert len(claim_all(ledger, worker)) == 2
+
+
+# 14: a lock is held while the answer is sent
+
+
+@pytest.mark.slow
+def test_a_lock_is_held_until_a_long_answer_is_read(session: Make, dsn: str) -> None:
+    deaf, one = psycopg.connect(dsn, autocommit=True), session()
+    deaf.pgconn.send_query(b"SELECT repeat('x', 60000000), pg_advisory_xact_lock(7, 7)")
+    wait = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+    pid = deaf.info.backend_pid
+    until(lambda: one.run(wait, [pid]) == [("ClientWrite",)], "it waits for its client")
+    assert one.run("SELECT pg_try_advisory_xact_lock(7, 7)") == [(False,)]
+    deaf.close()
+
+
+# 15: whoever waited for a lock may still read what was before
+
+
+@pytest.mark.parametrize(("isolation", "seen"), [("REPEATABLE READ", 0), ("READ COMMITTED", 1)])
+def test_after_waiting_for_a_lock_only_read_committed_sees_what_was_done(
+    scratch: psycopg.Connection, session: Make, isolation: str, seen: int
+) -> None:
+    scratch.execute("CREATE TABLE scratch.done (n integer)")
+    one, two = session().begin(), session()
+    one.run("SELECT pg_advisory_xact_lock(8, 8)")
+    two.run(f"BEGIN ISOLATION LEVEL {isolation}")
+    two.blocks("SELECT pg_advisory_xact_lock(8, 8)")
+    one.run("INSERT INTO scratch.done VALUES (1)")
+    one.commit()
+    two.answer()
+    assert two.run("SELECT count(*) FROM scratch.done") == [(seen,)]
+    two.rollback()
+
+
+# Not numbered: waits that no clock can hold
+
+
+@pytest.mark.parametrize("delay_s", [1e300, float("inf"), float("nan"), -1e300])
+def test_an_impossible_wait_harms_no_other(ledger: PostgresStore, delay_s: float) -> None:
+    submit(ledger, 3)
+    worker = worker_of(ledger)
+    turns = claim_all(ledger, worker)
+    said = [Settlement(*turn[:4], Ending.SUCCEEDED, began_at=turn.granted_at) for turn in turns]
+    said[1] = said[1]._replace(ending=Ending.SNOOZED, delay_s=delay_s)
+    assert ledger.settle(worker, said) == ["accepted"] * 3
+    assert ledger.counts() == {State.SUCCEEDED: 2, State.SCHEDULED: 1}
