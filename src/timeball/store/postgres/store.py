@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from threading import Event
@@ -37,7 +38,7 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import State
-from timeball.errors import JobNotFound, UsageError
+from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter, occurrence_job
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
 from timeball.store.postgres.listen import listen, wake_channel
@@ -100,7 +101,8 @@ class PostgresStore:
     def wake(self, queues: Collection[str]) -> None:
         """Wake the workers that listen. Only a hint: polling is the guarantee."""
         if queues:
-            self._run("notify", channel=self._channel, queues=sorted(queues))
+            with suppress(StoreUnavailable):
+                self._run("notify", channel=self._channel, queues=sorted(queues))
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""

@@ -1,0 +1,163 @@
+"""The one door to the database: what goes wrong there has a name, and the next call works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.store.postgres.sessions import claim_of, jobs_json, submit, until, worker_of
+
+from timeball.core.records import JobSpec
+from timeball.core.states import State
+from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
+from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.connections import Connections, in_schema, statement
+
+
+@pytest.fixture
+def connections(dsn: str) -> Iterator[Connections]:
+    connections = Connections(dsn)
+    yield connections
+    connections.close()
+
+
+def terminate(dsn: str, pid: int) -> None:
+    """End one session, and wait until it is gone."""
+    gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        until(lambda: connection.execute(gone, [pid]).fetchone() == (True,), "the session is gone")
+
+
+def pid_of(connections: Connections) -> int:
+    with connections.borrowed() as connection:
+        return connection.info.backend_pid
+
+
+def test_a_session_that_was_ended_is_no_store_and_the_next_call_works(
+    connections: Connections, dsn: str
+) -> None:
+    terminate(dsn, pid_of(connections))
+    with pytest.raises(StoreUnavailable):
+        connections.run("now")
+    assert connections.run("ping") == [(1,)]
+
+
+def test_one_broken_session_takes_its_idle_siblings_along(
+    connections: Connections, dsn: str
+) -> None:
+    with connections.borrowed() as one, connections.borrowed() as two:
+        pids = [one.info.backend_pid, two.info.backend_pid]
+    for pid in pids:
+        terminate(dsn, pid)
+    with pytest.raises(StoreUnavailable):
+        connections.run("ping")
+    assert connections.run("ping") == [(1,)]
+
+
+def test_a_session_is_used_again(connections: Connections) -> None:
+    assert pid_of(connections) == pid_of(connections)
+
+
+def test_a_session_left_in_a_transaction_is_not_used_again(connections: Connections) -> None:
+    with connections.borrowed() as connection:
+        first = connection.info.backend_pid
+        connection.execute("BEGIN")
+    assert pid_of(connections) != first
+
+
+def test_a_refused_statement_leaves_a_session_that_works(connections: Connections) -> None:
+    first = pid_of(connections)
+    with pytest.raises(WorkerExpired, match="worker 77 was given up"):
+        connections.run("claim", **claim_of(77))
+    assert pid_of(connections) == first
+
+
+def test_no_server_is_no_store() -> None:
+    connections = Connections("host=/nonexistent dbname=none")
+    with pytest.raises(StoreUnavailable):
+        connections.run("ping")
+
+
+def test_a_closed_store_says_so(connections: Connections) -> None:
+    connections.run("ping")
+    connections.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        connections.run("ping")
+
+
+def test_a_session_that_comes_back_to_a_closed_store_is_closed(connections: Connections) -> None:
+    with connections.borrowed() as connection:
+        connections.close()
+    assert connection.closed
+
+
+def test_a_missing_schema_says_what_to_run(server: str) -> None:
+    connections = Connections(server, schema="nowhere")
+    for name in ("now", "pulses"):
+        with pytest.raises(SchemaMismatch, match="run `timeball db migrate`"):
+            connections.run(name)
+    connections.close()
+
+
+def test_a_read_only_database_is_no_store_now(dsn: str) -> None:
+    store = PostgresStore(f"{dsn}&options=-cdefault_transaction_read_only%3Don")
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        worker_of(store)
+    store.close()
+
+
+def test_a_verb_under_another_isolation_says_what_it_needs(dsn: str) -> None:
+    setting = "-cdefault_transaction_isolation%3Drepeatable%5C%20read"
+    store = PostgresStore(f"{dsn}&options={setting}")
+    worker = worker_of(store)
+    with pytest.raises(UsageError, match="READ COMMITTED"):
+        store.claim(worker, limit=1, request=uuid4(), floors={})
+    store.close()
+
+
+def test_a_lane_that_is_missing_says_how_to_make_it(dsn: str) -> None:
+    connections = Connections(dsn)
+    with pytest.raises(UsageError, match="queue nowhere, priority 5 has no lane yet"):
+        connections.run("submit", jobs=jobs_json(1, queue="nowhere"))
+    connections.close()
+
+
+def test_a_wake_up_that_fails_does_not_fail_the_submit(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = store._run
+
+    def broken(name: str, /, **params: object) -> list:
+        if name == "notify":
+            raise StoreUnavailable("gone")
+        return run(name, **params)
+
+    monkeypatch.setattr(store, "_run", broken)
+    assert len(submit(store)) == 1
+    assert store.counts() == {State.PENDING: 1}
+
+
+def test_statements_are_cached_by_name_and_schema() -> None:
+    assert statement("now") is statement("now")
+    assert "other.now()" in statement("now", "other")
+
+
+def test_only_our_schema_is_renamed() -> None:
+    text = "SELECT 'timeball', timeball.now(), 'timeball_wake' FROM mytimeball.x"
+    renamed = "SELECT 'timeball', other.now(), 'other_wake' FROM mytimeball.x"
+    assert in_schema(text, "other") == renamed
+
+
+def test_a_job_submitted_within_a_transaction_is_there_iff_that_commits(
+    store: PostgresStore, dsn: str
+) -> None:
+    with psycopg.connect(dsn) as mine:
+        store.submit_within(mine, [JobSpec(uuid=uuid4(), kind="a")])
+        assert store.counts() == {}
+        mine.rollback()
+        store.submit_within(mine, [JobSpec(uuid=uuid4(), kind="a")])
+        mine.commit()
+    assert store.counts() == {State.PENDING: 1}
