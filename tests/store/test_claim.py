@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.store.world import World, end, uuids
 
+from timeball.core.records import Delivery
 from timeball.core.states import Ending, State
 from timeball.errors import UsageError, WorkerExpired
 
@@ -68,6 +69,23 @@ def test_a_claim_over_several_lanes_names_the_lease_of_each_turn(world: World) -
     turns = world.claim(worker)
     assert len({turn.lane for turn in turns}) == 3
     assert world.settle(worker, *map(end, turns)) == ["accepted"] * 4
+
+
+def test_a_limit_holds_over_all_lanes_together(world: World) -> None:
+    for priority in (1, 5, 9):
+        world.submit(priority=priority)
+        world.submit(priority=priority)
+    worker = world.worker()
+    assert len(world.ask(worker, 3, uuid4())) <= 3
+    assert world.store.counts()[State.RUNNING] <= 3
+
+
+@pytest.mark.parametrize("delivery", Delivery)
+def test_a_turn_says_whether_it_may_be_followed_by_another(
+    world: World, delivery: Delivery
+) -> None:
+    turn = world.start(world.worker(), delivery=delivery)
+    assert turn.at_most_once == (delivery is Delivery.AT_MOST_ONCE)
 
 
 def test_leases_of_a_lane_are_numbered_upwards(world: World) -> None:

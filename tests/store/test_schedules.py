@@ -293,6 +293,7 @@ def test_a_schedule_that_cannot_be_computed_is_shown_and_left_alone(world: World
     assert (after.state, after.error) == ("error", "no such zone")
     assert due(world) == ["fine"]
     assert fire(world, found, [fired(found)]) is None
+    assert fire(world, after, [fired(after)]) is None
 
 
 def test_what_was_mended_meanwhile_is_not_suspended(world: World) -> None:

@@ -207,6 +207,7 @@ def test_a_retry_without_a_wait_is_scheduled_and_due(world: World) -> None:
     turn = world.start(worker)
     world.settle(worker, end(turn, Ending.RETRIED, error="once"))
     assert (world.state(turn), world.job(turn).error) == (State.SCHEDULED, "once")
+    assert world.job(turn).ended_at is None
     assert world.store.promote(10) == (1, None)
 
 
