@@ -9,7 +9,10 @@ The tree::
     │   └── UnknownKind       no job of that name is registered here
     ├── JobError              about one job; carries its id
     │   ├── JobNotFound       no job has that id
-    │   └── IllegalTransition the transition table has no such edge
+    │   ├── IllegalTransition the transition table has no such edge
+    │   ├── JobFailed         its result was asked for, and it ended without one
+    │   └── DeadlockError     a job waits for what cannot end before the job itself does
+    ├── SchedulerClosed       this scheduler was shut down: submit to a new one
     ├── StoreUnavailable      the store cannot be reached; always worth another try
     ├── WorkerExpired         this worker was given up for dead: register again
     ├── SchemaMismatch        the database's schema is older or newer than this program
@@ -58,6 +61,28 @@ class JobNotFound(JobError):
 
 class IllegalTransition(JobError):
     """The transition table has no edge for this event in this state."""
+
+
+class JobFailed(JobError):
+    """Its result was asked for, and it ended without one.
+
+    Attributes:
+        state: "failed", "cancelled" or "skipped".
+        error_type: Name of the exception it raised, or None.
+    """
+
+    def __init__(self, job: object, state: str, reason: str, error_type: str | None = None) -> None:
+        super().__init__(job, f"{state}: {reason}")
+        self.state = state
+        self.error_type = error_type
+
+
+class DeadlockError(JobError):
+    """A job waits for what cannot end before the job itself does."""
+
+
+class SchedulerClosed(TimeballError):
+    """This scheduler was shut down, or is a forked copy of one: submit to a new one."""
 
 
 class StoreUnavailable(TimeballError):
