@@ -50,7 +50,7 @@ def carry_out(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
         value = Variables().run(kind.call, **_arguments(kind, turn, stop))
         return _NOTHING if value is None else _outcome(value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
-        return _failure(error, kind.retry)
+        return failure(error, kind.retry)
 
 
 async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
@@ -74,7 +74,7 @@ async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
         if scope is not None and scope.expired():
             text = f"ran longer than its {timeout_s:g} s"
             return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
-        return _failure(error, kind.retry)
+        return failure(error, kind.retry)
 
 
 def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
@@ -102,7 +102,12 @@ def _timeout_s(kind: Kind, turn: Turn) -> float | None:
     return kind.timeout_s if turn.timeout_s is None else turn.timeout_s
 
 
-def _outcome(value: Any) -> Outcome:
+def steered(value: Any) -> Outcome | None:
+    """Return the outcome that a job asked for by what it returned; None for a plain result.
+
+    Raises:
+        TypeError: It returned something that has not run yet, and was closed.
+    """
     match value:
         case Snooze(delay_s=delay_s):
             return Snoozed(delay_s)
@@ -115,6 +120,13 @@ def _outcome(value: Any) -> Outcome:
         raise TypeError(f"returned a {type(value).__name__}: use async def, and return no iterator")
     if inspect.isasyncgen(value):
         raise TypeError("returned an async generator: a job returns its result")
+    return None
+
+
+def _outcome(value: Any) -> Outcome:
+    asked = steered(value)
+    if asked is not None:
+        return asked
     result = encode_result(value)
     own = isinstance(value, dict) and "unstorable" in value
     if result is not None and result.startswith(_UNSTORABLE) and not own:
@@ -123,7 +135,7 @@ def _outcome(value: Any) -> Outcome:
     return Returned(result)
 
 
-def _failure(error: BaseException, retry: Retry) -> Raised:
+def failure(error: BaseException, retry: Retry) -> Raised:
     """Return what is kept of an exception, whatever it does when it is looked at."""
     if isinstance(error, _Unfit):
         return Raised(
