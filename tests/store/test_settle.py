@@ -238,17 +238,6 @@ def test_what_is_given_back_counts_as_an_attempt_iff_it_began(world: World, *, b
     assert (again.turn, again.attempts, again.failures, again.crashes) == (2, began, 0, 0)
 
 
-def test_what_is_given_back_with_a_wait_is_scheduled(world: World) -> None:
-    worker = world.worker()
-    turn = world.start(worker)
-    world.settle(worker, end(turn, Ending.RELEASED, began=False, delay_s=60.0))
-    assert world.state(turn) is State.SCHEDULED
-    world.travel(61)
-    world.store.promote(10)
-    (again,) = world.claim(worker)
-    assert (again.turn, again.attempts, again.failures) == (2, 0, 0)
-
-
 def test_what_is_given_back_together_lines_up_by_age(world: World) -> None:
     worker = world.worker()
     turns = [world.start(worker) for _ in range(3)]

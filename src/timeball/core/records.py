@@ -98,7 +98,7 @@ class Settlement(NamedTuple):
     """Short word for machines: "exhausted", "permanent", "timeout", "undecodable" …"""
 
     delay_s: float = 0.0
-    """Seconds from the settlement until the next turn may start."""
+    """Seconds until the next turn may start, where the ending is RETRIED or SNOOZED."""
 
     began_at: float | None = None
     """Epoch seconds, the store's clock; None where the turn never began."""

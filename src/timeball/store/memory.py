@@ -136,10 +136,7 @@ class MemoryStore(MemorySchedules):
             judged = zip(settlements, verdicts, strict=True)
             accepted = [said for said, verdict in judged if verdict is Verdict.ACCEPTED]
             for said in sorted(accepted, key=lambda said: said.job_id):
-                # Given back with a wait, it is put off as a snooze is.
-                put_off = said.ending is Ending.RELEASED and said.delay_s > 0
-                event = Event.SNOOZE if put_off else _EVENT[said.ending]
-                self._follow(self._rows[said.job_id], said, event)
+                self._follow(self._rows[said.job_id], said, _EVENT[said.ending])
             return verdicts
 
     def promote(self, limit: int) -> Promoted:

@@ -17,7 +17,7 @@ from timeball.core.history import (
     JobHistory,
     StaleRecord,
 )
-from timeball.core.payload import decode_args, decode_value
+from timeball.core.payload import decode_value
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
 from timeball.core.states import TERMINAL, State
 
@@ -146,7 +146,7 @@ def job_of(row: Row) -> Job:
         reason=how and how.reason,
         error_type=how and how.error_type,
         error=how and how.error,
-        args=decode_args(row.spec.args),
+        args=decode_value(row.spec.args),
         result=decode_value(how and how.result),
     )
 

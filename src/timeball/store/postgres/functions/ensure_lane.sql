@@ -3,6 +3,11 @@
 CREATE OR REPLACE FUNCTION timeball.ensure_lane(p_queue text, p_priority integer)
 RETURNS integer LANGUAGE sql
 AS $function$
-INSERT INTO timeball.lane (queue, priority) VALUES (p_queue, p_priority) ON CONFLICT DO NOTHING;
+-- Asked first, for each conflict would use up a number of the sequence.
+INSERT INTO timeball.lane (queue, priority)
+SELECT p_queue, p_priority
+WHERE NOT EXISTS (
+    SELECT FROM timeball.lane WHERE lane.queue = p_queue AND lane.priority = p_priority)
+ON CONFLICT DO NOTHING;
 SELECT lane.id FROM timeball.lane WHERE lane.queue = p_queue AND lane.priority = p_priority;
 $function$;

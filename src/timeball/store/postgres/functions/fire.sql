@@ -29,7 +29,7 @@ BEGIN
             WHERE occurrence.schedule_id = p_schedule AND occurrence.nominal_at = u.nominal_at));
     v_jobs := array(
         SELECT added.id FROM timeball.submit((
-            SELECT coalesce(jsonb_agg(job.value), '[]')
+            SELECT coalesce(jsonb_agg(job.value ORDER BY u.nominal_at), '[]')
             FROM unnest(p_nominal_at, p_uuids) AS u (nominal_at, uuid)
             JOIN jsonb_array_elements(p_jobs) AS job (value)
                 ON (job.value ->> 'uuid')::uuid = u.uuid

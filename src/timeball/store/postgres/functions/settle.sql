@@ -1,4 +1,5 @@
--- event: succeed, retry, fail, snooze, release, cancel (running -> ...)
+-- event: succeed, retry, fail, snooze, release, cancel
+--   (running -> succeeded, failed, cancelled, scheduled, pending)
 -- Record how turns ended and return what became of each, in order: accepted, already, stale.
 --
 -- Accepted iff the lease that the row names is this worker's and contains the turn, and the
@@ -65,7 +66,7 @@ BEGIN
         p_worker, p_lanes, p_seqs, p_job_ids, p_turns, p_events, p_reasons, v_new, v_new_turns);
     PERFORM timeball.follow(
         array_agg(u.job_id), array_agg(u.turn), array_agg(u.event), array_agg(u.reason),
-        array_agg(CASE WHEN u.event <> 'released' OR u.delay_s > 0 THEN u.delay_s END),
+        array_agg(CASE WHEN u.event <> 'released' THEN u.delay_s END),
         array_agg(u.began IS NOT NULL))
     FROM unnest(p_job_ids, p_turns, p_events, p_reasons, p_delays_s, p_began, v_verdicts)
         AS u (job_id, turn, event, reason, delay_s, began, verdict)

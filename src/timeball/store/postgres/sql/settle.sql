@@ -1,4 +1,5 @@
--- event: succeed, retry, fail, snooze, release, cancel (running -> ...)
+-- event: succeed, retry, fail, snooze, release, cancel
+--   (running -> succeeded, failed, cancelled, scheduled, pending)
 -- Record how turns ended; return accepted, already or stale for each; see the function.
 SELECT timeball.settle(
     %(worker)s, %(lanes)s::integer[], %(seqs)s::bigint[], %(job_ids)s::bigint[],
