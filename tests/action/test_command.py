@@ -271,6 +271,21 @@ def test_a_command_cancelled_beforehand_never_starts(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.slow
+@pytest.mark.parametrize("after_ms", [1, 4, 8, 12, 16, 20, 30, 50])
+def test_a_cancel_is_heard_however_early_it_comes(after_ms: int) -> None:
+    cancellation = Cancellation()
+    timer = threading.Timer(after_ms / 1000, cancellation.set)
+    timer.start()
+    end = run(Command(shell_text="cat; exec sleep 60", stdin=b"in"), cancelled=cancellation)
+    timer.join()
+    cancellation.close()
+    assert end.cancelled
+    assert end.duration_s < 30
+    assert end.output in {"", "in"}
+
+
+@linux
+@pytest.mark.slow
 def test_twenty_commands_at_once_keep_to_themselves() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     gate = threading.Barrier(20)

@@ -19,7 +19,7 @@ def test_a_wait_never_leaves_its_bounds(failures, draw, jitter, previous_s) -> N
 
 @given(failures=st.integers(1, 12), draw=DRAWS)
 def test_the_ceiling_doubles(failures: int, draw: float) -> None:
-    retry = Retry(cap_s=1e9)
+    retry = Retry(cap_s=1e8)
     assert retry.delay_s(failures + 1, draw) == pytest.approx(2 * retry.delay_s(failures, draw))
 
 
@@ -32,7 +32,7 @@ def test_equal_jitter_waits_at_least_half(failures: int, draw: float) -> None:
 
 @given(draw=DRAWS, previous_s=st.floats(0, 1000))
 def test_decorrelated_jitter_grows_from_the_wait_before(draw: float, previous_s: float) -> None:
-    wait_s = Retry(jitter="decorrelated", base_s=1.0, cap_s=1e9).delay_s(
+    wait_s = Retry(jitter="decorrelated", base_s=1.0, cap_s=1e8).delay_s(
         1, draw, previous_s=previous_s
     )
     assert 1.0 <= wait_s <= 3 * max(1.0, previous_s)
@@ -67,9 +67,9 @@ def test_a_permanent_error_is_never_tried_again() -> None:
     [
         ({"max_retries": -1}, "write 0 to 1,000,000"),
         ({"max_retries": True}, "write 0 to 1,000,000"),
-        ({"base_s": -1.0}, "write seconds, 0 or more"),
-        ({"cap_s": math.nan}, "write seconds, 0 or more"),
-        ({"cap_s": math.inf}, "write seconds, 0 or more"),
+        ({"base_s": -1.0}, "write seconds, from 0"),
+        ({"cap_s": math.nan}, "write seconds, from 0"),
+        ({"cap_s": math.inf}, "write seconds, from 0"),
         ({"factor": 0.5}, "write 1 or more"),
         ({"min_s": 5.0, "cap_s": 1.0}, "swap them"),
         ({"jitter": "half"}, "write 'full'"),

@@ -7,14 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Any, Self
 from uuid import UUID
 
 from timeball.core.records import Turn
+from timeball.core.retry import WAIT_LIMIT_S
 from timeball.errors import UsageError
-
-SNOOZE_MAX_S: Final = 10 * 366 * 86_400.0
-"""Seconds; what lies further ahead no store needs to be able to add to its clock."""
 
 _log = logging.getLogger("timeball.job")
 
@@ -30,7 +28,7 @@ class Snooze:
     delay_s: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.delay_s) and 0 <= self.delay_s <= SNOOZE_MAX_S):
+        if not (math.isfinite(self.delay_s) and 0 <= self.delay_s <= WAIT_LIMIT_S):
             raise UsageError(f"Snooze({self.delay_s!r}): write seconds, 0 to ten years")
 
 

@@ -287,7 +287,8 @@ def read_brief() -> Brief | None:
     received = bytearray()
     size: int | None = None
     while size is None or len(received) < size:
-        chunk = os.read(CONTROL, 1 << 20)
+        # Not a byte more than the brief: what follows it is the order to stop.
+        chunk = os.read(CONTROL, 1 if size is None else size - len(received))
         if not chunk:
             return None
         received += chunk

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from contextvars import Context as Variables
 from typing import Any, Final, TypeVar
 
-from timeball.action.context import SNOOZE_MAX_S, Cancel, Context, JobOccurrence, Snooze, StopSign
+from timeball.action.context import Cancel, Context, JobOccurrence, Snooze, StopSign
 from timeball.action.kind import Kind
 from timeball.core.misfire import OCCURRENCE_ARG
 from timeball.core.outcomes import Outcome, Raised, Returned, Snoozed, Stopped, Unbegun
 from timeball.core.payload import decode_args, decode_value, encode_result, storable
 from timeball.core.records import Turn
-from timeball.core.retry import Retry
+from timeball.core.retry import WAIT_LIMIT_S, Retry
 from timeball.errors import InvalidPayload
 
 T = TypeVar("T")
@@ -179,4 +179,4 @@ def _retry_after_s(error: BaseException) -> float | None:
     delay_s = getattr(error, "retry_after_s", None)
     if delay_s is None or not (math.isfinite(delay_s) and delay_s >= 0):
         return None
-    return min(float(delay_s), SNOOZE_MAX_S)
+    return min(float(delay_s), WAIT_LIMIT_S)

@@ -14,7 +14,7 @@ from timeball.chance import new_uuid
 from timeball.core.cron import Gap, Overlap, Timetable, load_zone, parse, resolve
 from timeball.core.payload import encode_args
 from timeball.core.records import PRIORITY_DEFAULT, Delivery, JobSpec, ScheduleSpec
-from timeball.core.retry import MAX_RETRIES_LIMIT
+from timeball.core.retry import MAX_RETRIES_LIMIT, WAIT_LIMIT_S
 from timeball.errors import UsageError
 
 NAME_MAX: Final = 256
@@ -218,5 +218,5 @@ def _check_whole(name: str, value: object, least: int, most: int) -> None:
 
 def _check_seconds(name: str, value: object, *, least: float) -> None:
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not fits or not least <= float(str(value)) <= 10 * 366 * 86_400:
+    if not fits or not least <= float(str(value)) <= WAIT_LIMIT_S:
         raise UsageError(f"{name} is {value!r}: write seconds, from {least} to ten years")

@@ -104,16 +104,25 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
 
 def _the_only_attempt(turn: Turn, outcome: Raised | Snoozed | Unbegun, run: Run) -> Settlement:
     """An at-most-once job whose one attempt did not bring it to an end: it has failed."""
-    error = outcome if isinstance(outcome, Raised) else None
-    reason = (error and error.reason) or ("exhausted" if error else "at_most_once")
+    match outcome:
+        case Raised(error_type=error_type, error=error):
+            reason = outcome.reason or "exhausted"
+        case Snoozed():
+            reason, error_type = "at_most_once", None
+            error = "it asked to be run again, and may run only once"
+        case Unbegun():
+            reason, error_type = "lost", None
+            error = "its worker was stopped in the middle of it, and it may run only once"
+        case _:
+            assert_never(outcome)
     return Settlement(
         *turn[:4],
         Ending.FAILED,
         reason=reason,
         began_at=run.began_at,
         ran_s=run.ran_s,
-        error_type=error.error_type if error else None,
-        error=error.error if error else "it asked for another attempt, and runs at most once",
+        error_type=error_type,
+        error=error,
     )
 
 

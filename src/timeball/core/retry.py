@@ -17,6 +17,9 @@ Jitter = Literal["full", "equal", "decorrelated", "none"]
 
 MAX_RETRIES_LIMIT: Final = 1_000_000
 
+WAIT_LIMIT_S: Final = 10 * 366 * 86_400.0
+"""What lies further ahead no store needs to be able to add to its clock."""
+
 
 class PermanentError(Exception):
     """Raise this from a job to say that trying again cannot help."""
@@ -57,8 +60,8 @@ class Retry:
             raise UsageError(f"max_retries is {self.max_retries!r}: write 0 to 1,000,000")
         numbers = {"base_s": self.base_s, "cap_s": self.cap_s, "min_s": self.min_s}
         for name, value in numbers.items():
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"{name} is {value!r}: write seconds, 0 or more")
+            if not (math.isfinite(value) and 0 <= value <= WAIT_LIMIT_S):
+                raise UsageError(f"{name} is {value!r}: write seconds, from 0 to ten years")
         if not (math.isfinite(self.factor) and self.factor >= 1):
             raise UsageError(f"factor is {self.factor!r}: write 1 or more")
         if self.min_s > self.cap_s:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from timeball.action.context import StopSign
 from timeball.action.kind import Kind
 from timeball.action.python import carry_out, carry_out_async
-from timeball.core.outcomes import Outcome, Raised, Run, Unbegun, decide
-from timeball.core.records import Delivery, Settlement, Turn
+from timeball.core.outcomes import Outcome, Run, Unbegun, decide
+from timeball.core.records import Settlement, Turn
 from timeball.worker.begun import BegunTable
 from timeball.worker.tenure import Tenure
 
@@ -80,7 +80,7 @@ class TurnAttempt:
         settlement = self._settlement(outcome)
         # At most once means that no second attempt is granted even if this process dies now,
         # before it has settled: such a turn stays marked until then.
-        if self._bench.begun is not None and self.kind.delivery is not Delivery.AT_MOST_ONCE:
+        if self._bench.begun is not None and not self.turn.at_most_once:
             self._bench.begun.clear(self.turn.job_id, self.turn.turn)
         return settlement
 
@@ -88,8 +88,5 @@ class TurnAttempt:
         began_s = self._began_s
         if began_s is None:
             return self.unbegun()
-        if type(outcome) is Unbegun and self.kind.delivery is Delivery.AT_MOST_ONCE:
-            text = "its worker was stopped in the middle of it, and it may not be run twice"
-            outcome = Raised(error_type="Interrupted", error=text, again=False, reason="lost")
         run = Run(self.turn.granted_at + (began_s - self._arrived_s), time.monotonic() - began_s)
         return decide(self.turn, outcome, run, self.kind.retry, self._bench.draw())
