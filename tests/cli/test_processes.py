@@ -49,6 +49,7 @@ def up(home: Home) -> Iterator[Running]:
     with home.start("up", "hello.cron", "process_app.py", "--slots", "4") as running:
         running.wait_for("  tick  succeeded")
         yield running
+        assert running.process.poll() is None, running.written
 
 
 def test_up_lists_runs_and_tells_what_it_runs(up: Running) -> None:
