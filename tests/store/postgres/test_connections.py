@@ -161,3 +161,10 @@ def test_a_job_submitted_within_a_transaction_is_there_iff_that_commits(
         store.submit_within(mine, [JobSpec(uuid=uuid4(), kind="a")])
         mine.commit()
     assert store.counts() == {State.PENDING: 1}
+
+
+@pytest.mark.parametrize("dsn", ["nonsense", "host=a password=top secret", "http://u:secret@h/d"])
+def test_an_address_that_is_none_is_refused_without_repeating_it(dsn: str) -> None:
+    with pytest.raises(UsageError, match="write postgresql://user@host/name") as caught:
+        Connections(dsn)
+    assert not any(word in str(caught.value) for word in ("nonsense", "secret", "top"))

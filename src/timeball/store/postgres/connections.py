@@ -57,9 +57,21 @@ def in_schema(text: str, schema: str) -> LiteralString:
 
 
 class Connections:
-    """A few connections, made when needed, shared by the threads of one process."""
+    """A few connections, made when needed, shared by the threads of one process.
+
+    Raises:
+        UsageError: `dsn` is not a libpq URL or a list of key=value pairs.
+    """
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
+        try:
+            psycopg.conninfo.conninfo_to_dict(dsn)
+        except psycopg.ProgrammingError:
+            # The driver's own words repeat what was written, and with it the password.
+            raise UsageError(
+                "this is no address of a database: write postgresql://user@host/name, "
+                "or host=… dbname=…"
+            ) from None
         self.dsn = dsn
         self.schema = schema
         self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
