@@ -1,15 +1,61 @@
-"""Connections to be stepped, and a store beside them whose record is audited afterwards."""
+"""Data folders of an embedded server; connections to be stepped, and a store that is audited."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from tests.store.postgres.processes import User, eventually
 from tests.store.postgres.sessions import Session
 
 from timeball.core.audit import audit
-from timeball.store.postgres import PostgresStore
+from timeball.store.postgres import PostgresStore, server
+from timeball.store.postgres.binaries import Binaries, find_binaries
+from timeball.store.postgres.embedded import EmbeddedPostgres, shutdown
+
+
+@pytest.fixture(scope="session")
+def found() -> Binaries:
+    return find_binaries()
+
+
+@pytest.fixture(scope="session")
+def template(found: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder that was used once: the other tests copy it, which is faster than initdb."""
+    folder = tmp_path_factory.mktemp("template") / "pg"
+    with EmbeddedPostgres(folder, binaries=found, linger_s=0):
+        eventually(lambda: not (folder / server._UNSYNCED).exists())
+    shutdown(folder)
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "pg"
+    yield folder
+    shutdown(folder)
+
+
+@pytest.fixture
+def folder(template: Path, empty: Path) -> Path:
+    shutil.copytree(template, empty)
+    return empty
+
+
+@pytest.fixture
+def join(folder: Path, found: Binaries) -> Iterator[Callable[[], User]]:
+    users: list[User] = []
+
+    def another() -> User:
+        users.append(User(folder, found))
+        return users[-1]
+
+    yield another
+    for user in users:
+        user.end(kill=True)
 
 
 @pytest.fixture

@@ -43,13 +43,15 @@ FREE = "SELECT id FROM scratch.t WHERE NOT taken ORDER BY id LIMIT 2 FOR UPDATE 
 def test_a_limit_within_in_may_take_more_and_a_materialized_one_does_not(
     scratch: psycopg.Connection,
 ) -> None:
-    scratch.execute(
-        "CREATE TABLE scratch.t AS SELECT id, false AS taken FROM generate_series(1, 9) id"
-    )
+    fill = "INSERT INTO scratch.t SELECT id FROM generate_series(1, 9) AS id"
+    scratch.execute("CREATE TABLE scratch.t (id integer PRIMARY KEY, taken bool DEFAULT false)")
+    scratch.execute(fill)
+    scratch.execute("ANALYZE scratch.t")
     for plan in ("hashjoin", "mergejoin", "hashagg", "sort", "material", "memoize"):
         scratch.execute(f"SET enable_{plan} = off")
     assert len(scratch.execute(TAKE.format(FREE)).fetchall()) > 2
-    scratch.execute("UPDATE scratch.t SET taken = false")
+    scratch.execute("TRUNCATE scratch.t")
+    scratch.execute(fill)
     once = f"WITH free AS MATERIALIZED ({FREE}) " + TAKE.format("SELECT id FROM free")
     assert len(scratch.execute(once).fetchall()) == 2
 

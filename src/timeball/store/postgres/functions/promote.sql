@@ -20,13 +20,23 @@ BEGIN
         LIMIT p_limit
         FOR UPDATE SKIP LOCKED
     ),
+    -- From the kinds that are known to the jobs: there may be a million of an unknown one.
     known AS MATERIALIZED (
-        SELECT held.job_id FROM timeball.held
-        WHERE held.reason = 'no_worker' AND held.at <= timeball.now() - interval '1 second'
-          AND held.kind IN (
-              SELECT unnest(worker.kinds) FROM timeball.worker WHERE worker.ended_at IS NULL)
+        SELECT waiting.job_id
+        FROM (
+            SELECT DISTINCT unnest(worker.kinds) AS kind FROM timeball.worker
+            WHERE worker.ended_at IS NULL
+              AND EXISTS (SELECT FROM timeball.held WHERE held.reason = 'no_worker')
+        ) AS able
+        CROSS JOIN LATERAL (
+            SELECT held.job_id FROM timeball.held
+            WHERE held.reason = 'no_worker' AND held.kind = able.kind
+              AND held.at <= timeball.now() - interval '1 second'
+            ORDER BY held.job_id
+            LIMIT p_limit
+            FOR UPDATE SKIP LOCKED
+        ) AS waiting
         LIMIT p_limit
-        FOR UPDATE SKIP LOCKED
     ),
     gone AS (
         DELETE FROM timeball.held
