@@ -134,7 +134,15 @@ def test_a_clock_that_was_set_back_must_catch_up() -> None:
         limiter = limiter_of(rate)
         assert limiter.admit(1000) == 0
         assert [limiter.admit(400), limiter.wait_ns(999, 2), limiter.admit(1000)] == [600, 1, 0]
-        assert [limiter.restamp(1000, 1300), limiter.restamp(1000, 1100)] == [0, 200]
+
+
+def test_a_start_that_may_not_move_yet_stays_where_it_was() -> None:
+    window = limiter_of(Rate(2, per_s=1e-6))
+    assert [window.admit(0), window.admit(300), window.restamp(0, 100)] == [0, 0, 200]
+    assert window.wait_ns(300) == 700
+    bucket = limiter_of(Rate(1, per_s=1e-6, burst=1))
+    assert [bucket.admit(0), bucket.admit(1000), bucket.restamp(0, 1200)] == [0, 0, 800]
+    assert bucket.wait_ns(1200) == 800
 
 
 def test_a_million_refills_of_a_bucket_lose_nothing() -> None:

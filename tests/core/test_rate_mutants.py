@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -96,15 +97,15 @@ class FloatBucket(BucketLimiter):
         super().__init__(rate, guard_ns)
         self._permit_s = 1 / float(rate.refill_per_ns * NS_PER_S)
         self._room_s = rate.capacity * self._permit_s
-        self._full_s = 0.0
+        self._full_s = -math.inf
 
     def admit(self, now_ns: int, weight: int = 1) -> int:
         now_s = now_ns / NS_PER_S
         full_s = max(self._full_s, now_s) + weight * self._permit_s
-        if full_s - now_s > self._room_s + 1e-12:
-            return int((full_s - self._room_s - now_s) * NS_PER_S) + 1
-        self._full_s = full_s
-        return 0
+        wait_ns = math.ceil((full_s - self._room_s - now_s) * NS_PER_S - 0.001)  # for short runs
+        if wait_ns <= 0:
+            self._full_s = full_s
+        return max(0, wait_ns)
 
 
 class WaitRoundedDown(BucketLimiter):
