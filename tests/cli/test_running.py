@@ -65,6 +65,14 @@ def test_a_file_without_schedules_withdraws_those_it_had(world: World, tmp_path:
     assert names(world) == []
 
 
+def test_the_queues_of_all_kinds_are_served(tmp_path: Path) -> None:
+    app = tmp_path / "running_queues.py"
+    app.write_text("import timeball as tb\n@tb.job(queue='mail')\ndef send() -> None: ...\n")
+    (tmp_path / "some.cron").write_text(TWO)
+    found = read([str(app), str(tmp_path / "some.cron")], form="user", tz="UTC")
+    assert found.queues == {"default", "mail"}
+
+
 # News ---------------------------------------------------------------------------------------
 
 

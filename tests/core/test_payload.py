@@ -113,6 +113,14 @@ def test_no_result_is_no_text() -> None:
     assert decode_value(None) is None
 
 
+@pytest.mark.parametrize("text", ["{", f'{{"n": 1{"0" * 5_000}}}', "[" * 2_000 + "]" * 2_000])
+def test_what_cannot_be_decoded_is_shown_as_such(text: str) -> None:
+    shown = decode_value(text)
+    assert text.startswith(shown["undecodable"])
+    assert shown["reason"]
+    json.dumps(shown)
+
+
 @given(text=st.text())
 def test_any_text_can_be_made_storable(text: str) -> None:
     kept = storable(text)

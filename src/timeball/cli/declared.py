@@ -61,6 +61,9 @@ class Reading:
     sources: list[str] = field(default_factory=list)
     """What each file is called in the store; a schedule that it no longer has is withdrawn."""
 
+    queues: set[str] = field(default_factory=lambda: {"default"})
+    """Where the jobs of these kinds line up, and those of crontabs."""
+
     def add(self, found: Iterable[Declared]) -> None:
         """Add schedules; one whose name is taken is a fault."""
         places = {each.spec.name: each.place for each in self.schedules}
@@ -177,6 +180,7 @@ def _read_python(reading: Reading, target: str) -> None:
         reading.faults.append(Fault(target, None, "", reason))
         return
     reading.sources.append(source)
+    reading.queues |= {kind.queue for kind in kinds}
     reading.add(found)
     reading.loads.append(Load(target=str(Path(target).resolve()) if is_file else target))
 

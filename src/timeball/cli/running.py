@@ -39,7 +39,9 @@ def run(reading: Reading, *, dsn: str | None, slots: int, children: int, utc: bo
         config = SupervisorConfig(
             dsn=store.connections.dsn,
             loads=tuple(reading.loads),
-            worker=WorkerConfig(name=f"up-{os.getpid()}", slots=slots),
+            worker=WorkerConfig(
+                name=f"up-{os.getpid()}", queues=tuple(sorted(reading.queues)), slots=slots
+            ),
             children=children,
         )
         say(f"{children} worker(s) of {slots} slots; Ctrl-C stops")

@@ -30,6 +30,8 @@ DEPTH_MAX: Final = 64
 INTEGER_BITS_MAX: Final = 1024
 """Reading a longer one costs time that grows with the square of its length."""
 
+_UNDECODABLE_KEPT: Final = 500
+
 _BINARY: Final = (bytes, bytearray, memoryview)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -69,8 +71,17 @@ def decode_args(text: str) -> dict[str, Any]:
 
 
 def decode_value(text: str | None) -> Any:
-    """Return the value whose JSON text is `text`; None for None."""
-    return None if text is None else _decode(text)
+    """Return the value whose JSON text is `text`; None for None.
+
+    For readers, who show many jobs at once and must not fail for one: what cannot be decoded
+    comes back as ``{"undecodable": "<its beginning>", "reason": "..."}``.
+    """
+    if text is None:
+        return None
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return {"undecodable": text[:_UNDECODABLE_KEPT], "reason": str(error)}
 
 
 def encode_result(value: Any) -> str | None:
