@@ -165,6 +165,27 @@ def test_lanes_are_read_by_priority_whatever_commits_first(
     assert kinds[1:] == [low[1].uuid, low[0].uuid]
 
 
+def test_what_was_granted_is_running_also_while_the_cursor_is_far_behind_it(
+    ledger: PostgresStore, session: Make
+) -> None:
+    ledger.ensure_lanes([("default", 5)])
+    worker, late = worker_of(ledger), session().begin()
+    old = [uuid4() for _ in range(2)]
+    late.verb("submit", jobs=jobs_json(0, old))
+    running = [spec.uuid for spec in submit(ledger, 3)]
+    assert granted(ledger, worker) == 3
+    late.commit()
+    pending = [old[1], submit(ledger)[0].uuid]
+    (turn,) = ledger.claim(worker, limit=1, request=uuid4(), floors={})
+    running.append(turn.uuid)
+    assert turn.uuid == old[0]  # its number is below those of all that run already
+    states = {uuid: ledger.get(uuid).state for uuid in [*running, *pending]}
+    assert states == {**dict.fromkeys(running, "running"), **dict.fromkeys(pending, "pending")}
+    assert {ledger.cancel(uuid) for uuid in running} == {"requested"}
+    assert {ledger.cancel(uuid) for uuid in pending} == {"cancelled"}
+    assert granted(ledger, worker) == 0
+
+
 @pytest.mark.slow
 def test_a_transaction_with_many_uncommitted_entries_is_not_walked(
     ledger: PostgresStore, session: Make
