@@ -344,11 +344,10 @@ def cost_s(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 64])
-@pytest.mark.parametrize("limit", [None, Even()], ids=["none", "500/s"])
-def test_a_hundred_thousand_attempts_are_bounded_within_a_second(workers, limit) -> None:
+def test_a_hundred_thousand_attempts_are_bounded_within_a_second(workers) -> None:
     jobs = {i: Chain([i * 7_919 % 1_000_003 * 1_000]) for i in range(N)}
-    took_s = cost_s(jobs, workers, limit)
-    print(f"{N} attempts, W={workers}, {limit}: {took_s:.2f} s")
+    took_s = cost_s(jobs, workers, Even())
+    print(f"{N} attempts, W={workers}: {took_s:.2f} s")
     assert took_s < 1.0
 
 

@@ -145,7 +145,8 @@ def idle_ledger(
     - Readings of the clock that stamps the attempts. A span ends no later than the next attempt
       of its slot starts; a start that was stamped again moves the end of the span with it.
 
-    An attempt and a span, or two attempts, of one slot at the same time are a bug of the engine.
+    The attempts are all that these slots ran: of a part of them, the others would be charged to
+    dispatch. Two things of one slot at the same time are a bug of the engine, and asserted.
     """
     span = span_of(attempts)
     causes = dict.fromkeys(Cause, 0)
