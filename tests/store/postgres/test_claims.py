@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from tests.store.postgres.sessions import (
     Session,
+    claim_all,
     claim_of,
     expire_of,
     jobs_json,
@@ -130,6 +131,18 @@ def test_a_claim_takes_no_strong_relation_lock(ledger: PostgresStore, session: M
         "SELECT DISTINCT mode FROM pg_locks WHERE pid = %s AND locktype = 'relation'", [one.pid]
     )
     assert {mode for (mode,) in modes} <= CLAIM_LOCKS
+    one.commit()
+
+
+def test_a_claim_that_finds_nothing_writes_nothing(ledger: PostgresStore, session: Make) -> None:
+    """No transaction number, no WAL, no flush: a thousand idle workers cost nothing."""
+    submit(ledger)
+    worker, one = worker_of(ledger), session()
+    claim_all(ledger, worker)
+    one.begin()
+    assert one.verb("claim", **claim_of(worker)) == [(None, None)]
+    assert one.verb("promote", limit=10) == [(0, None)]
+    assert one.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)]
     one.commit()
 
 

@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from tests.store.postgres.sessions import claim_of, jobs_json, submit, until, worker_of
 
-from timeball.core.records import JobSpec
-from timeball.core.states import State
+from timeball.core.records import JobSpec, Settlement
+from timeball.core.states import Ending, State
 from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
+from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import Connections, in_schema, statement
 
@@ -115,6 +116,26 @@ def test_a_verb_under_another_isolation_says_what_it_needs(dsn: str) -> None:
     worker = worker_of(store)
     with pytest.raises(UsageError, match="READ COMMITTED"):
         store.claim(worker, limit=1, request=uuid4(), floors={})
+    store.close()
+
+
+def test_nothing_depends_on_the_search_path(dsn: str) -> None:
+    """Nor on what somebody has put there under the name of a table or function of ours."""
+    store = PostgresStore(f"{dsn}&options=-csearch_path%3Dpg_temp")
+    submit(store, 4)
+    (later,) = submit(store, delay_s=60.0)
+    worker = worker_of(store)
+    turns = store.claim(worker, limit=3, request=uuid4(), floors={})
+    endings = (Ending.SUCCEEDED, Ending.RETRIED, Ending.RELEASED)
+    said = zip(turns, endings, strict=True)
+    store.settle(worker, [Settlement(*turn[:4], ending) for turn, ending in said])
+    store.promote(5)
+    assert store.cancel(later.uuid) == "cancelled"
+    assert store.get(turns[0].uuid).state is State.SUCCEEDED
+    assert store.claim(worker, limit=1, request=uuid4(), floors={})
+    store.expire(worker, beat=None, begun=None)
+    assert sum(store.counts().values()) == len(list(store.histories())) == 5
+    assert len(store.jobs(JobFilter())) == 5
     store.close()
 
 

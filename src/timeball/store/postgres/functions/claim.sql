@@ -9,9 +9,9 @@
 -- prev and are visible in cur, then the gaps between those still in progress at cur, so
 -- that a long transaction with a million entries is never walked.
 --
--- Locks: the worker's row (so that it cannot be given up meanwhile), then one advisory
--- lock per lane in the order of priority. They are gone before the answer is sent: it is
--- far smaller than the server's output buffer, which is flushed after the commit.
+-- Locks: one advisory lock per lane in the order of priority, then the worker's row, so that
+-- it cannot be given up meanwhile. They are gone before the answer is sent: it is far
+-- smaller than the server's output buffer, which is flushed after the commit.
 -- Plan: pinned, because statistics of a near-empty table cost several times the work.
 CREATE OR REPLACE FUNCTION timeball.claim(
     p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
@@ -44,8 +44,7 @@ BEGIN
     END IF;
 
     SELECT worker.queues INTO v_queues
-    FROM timeball.worker WHERE worker.id = p_worker AND worker.ended_at IS NULL
-    FOR KEY SHARE;
+    FROM timeball.worker WHERE worker.id = p_worker AND worker.ended_at IS NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
     END IF;
@@ -137,6 +136,12 @@ BEGIN
         END LOOP;
 
         IF v_jobs IS NOT NULL THEN
+            -- Only now: the lock takes a transaction number, and idle workers ask all the time.
+            PERFORM 1 FROM timeball.worker
+            WHERE worker.id = p_worker AND worker.ended_at IS NULL FOR KEY SHARE;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
+            END IF;
             o_lane := v_lane;
             o_seq := coalesce(v_at.seq, 0) + 1;
             INSERT INTO timeball.lease
