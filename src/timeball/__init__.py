@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from timeball.client import Handle as Handle
     from timeball.client import connect as connect
     from timeball.client import connect_async as connect_async
+    from timeball.core.rate import Rate as Rate
     from timeball.core.records import CancelAnswer as CancelAnswer
     from timeball.core.records import Delivery as Delivery
     from timeball.core.records import Job as Job
     from timeball.core.retry import PermanentError as PermanentError
     from timeball.core.retry import Retry as Retry
     from timeball.core.states import State as State
+    from timeball.engine.scheduler import Scheduler as Scheduler
+    from timeball.errors import DeadlockError as DeadlockError
+    from timeball.errors import SchedulerClosed as SchedulerClosed
     from timeball.errors import StoreUnavailable as StoreUnavailable
     from timeball.errors import TimeballError as TimeballError
     from timeball.errors import UsageError as UsageError
@@ -38,11 +42,15 @@ _HOMES = {
     "CancelAnswer": "core.records",
     "Client": "client",
     "Context": "action.context",
+    "DeadlockError": "errors",
     "Delivery": "core.records",
     "Handle": "client",
     "Job": "core.records",
     "PermanentError": "core.retry",
+    "Rate": "core.rate",
     "Retry": "core.retry",
+    "Scheduler": "engine.scheduler",
+    "SchedulerClosed": "errors",
     "Snooze": "action.context",
     "State": "core.states",
     "StoreUnavailable": "errors",

@@ -33,6 +33,8 @@ class Attempt:
         self, number: int, *, is_async: bool = False, body: Callable[[], Any] | None = None
     ) -> None:
         self.number = number
+        self.lock_ns = 0
+        self.variables = contextvars.Context()
         self.is_async = is_async
         self.body = body
 
@@ -59,7 +61,7 @@ class Rig:
         """Take what ends until something is so."""
         deadline = time.monotonic() + 10
         while True:
-            self.ended += [said.job_id for _, said in self.kernel.slots.take_ended()]
+            self.ended += [said.job_id for _, said in self.kernel.take_ended()]
             if until():
                 return
             assert time.monotonic() < deadline, self.ended
@@ -129,7 +131,7 @@ def test_every_attempt_ends_once_and_the_slots_are_never_exceeded(
         sys.setswitchinterval(previous)
     assert sorted(box.ended) == list(range(300))
     assert crowd.most <= slots
-    assert box.kernel.slots.idle
+    assert box.kernel.idle
 
 
 @pytest.mark.parametrize("kinds", ["threads", "loop", "both"])
@@ -222,27 +224,31 @@ def test_an_attempt_that_has_ended_is_not_kept_alive(
 def test_what_has_not_begun_can_be_taken_back(rig: Callable[[int], Rig]) -> None:
     box, gate = rig(1), threading.Event()
     box.kernel.offer([Attempt(0, body=gate.wait), Attempt(1), Attempt(2)])
-    assert [attempt.number for attempt in box.kernel.slots.withdraw()] == [1, 2]
+    assert [attempt.number for attempt in box.kernel.withdraw()] == [1, 2]
     gate.set()
-    box.settle(lambda: box.kernel.slots.idle)
+    box.settle(lambda: box.kernel.idle)
     assert box.ended == [0]
 
 
 def test_what_was_abandoned_is_not_heard_any_more(rig: Callable[[int], Rig]) -> None:
     box, gate = rig(1), threading.Event()
     box.kernel.offer([Attempt(0, body=gate.wait)])
-    assert [attempt.number for attempt in box.kernel.slots.abandon()] == [0]
+    assert [attempt.number for attempt in box.kernel.abandon()] == [0]
     gate.set()
     box.kernel.close()
-    assert box.kernel.slots.idle
-    assert box.kernel.slots.take_ended() == []
+    assert box.kernel.idle
+    assert box.kernel.take_ended() == []
 
 
-def test_cancelling_reaches_attempts_that_have_just_begun(rig: Callable[[int], Rig]) -> None:
-    box, cancelled = rig(3), []
+def test_cancelling_reaches_attempts_that_have_taken_their_first_step(
+    rig: Callable[[int], Rig],
+) -> None:
+    box, begun, cancelled = rig(3), [], []
 
     def body(n: int) -> Callable[[], Any]:
         async def run() -> None:
+            begun.append(n)
+            box.bell.ring()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -251,6 +257,7 @@ def test_cancelling_reaches_attempts_that_have_just_begun(rig: Callable[[int], R
         return run
 
     box.kernel.offer(Attempt(n, is_async=True, body=body(n)) for n in range(3))
+    box.settle(lambda: len(begun) == 3)
     box.kernel.cancel()
     box.settle(lambda: len(box.ended) == 3)
     assert sorted(cancelled) == [0, 1, 2]
@@ -332,7 +339,7 @@ def test_a_bug_of_ours_is_noticed(rig: Callable[[int], Rig]) -> None:
 
     box.kernel.offer([Attempt(0, body=bug)])
     box.settle(lambda: box.kernel.broken)
-    assert not box.kernel.slots.idle
+    assert not box.kernel.idle
 
 
 # The bell
@@ -342,9 +349,19 @@ def test_the_bell_rings_for_an_idle_slot_and_at_low_water() -> None:
     rings: list[int] = []
     slots: Slots[Attempt] = Slots(2, lambda: rings.append(slots.waiting))
     slots.low_water = 2
-    slots.offer(Attempt(n) for n in range(6))
-    while running := slots.begun():
-        slots.finish(running[0], settlement(running[0].number))
+    slots.inbox.extend(Attempt(n) for n in range(6))
+
+    def step(done: Attempt | None) -> Attempt | None:
+        following = slots.round(done, settlement(0), 0)
+        calls, slots.outbox = slots.outbox, []
+        for call in calls:
+            call()
+        return following
+
+    running = [step(None), step(None)]
+    while running:
+        following = step(running.pop(0))
+        running += [following] if following is not None else []
     assert rings == [2, 0, 0]  # two are left; nothing for the one slot, nor for the other
 
 

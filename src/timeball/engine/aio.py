@@ -4,17 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextvars import Context
+from collections.abc import Callable
 from threading import Lock, Thread
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
-from timeball.core.records import Settlement
-from timeball.engine.slots import A
+from timeball.engine.section import A
 
 _LEFTOVERS_S: Final = 0.5
 
 _log = logging.getLogger(__name__)
+
+
+class Strands(Generic[A]):
+    """Attempts on one loop, each with a task and variables of its own.
+
+    Nothing that one attempt does to its task or leaves in its context can reach the next.
+
+    Args:
+        loop: Where they run; all methods but `cancel` are called there.
+        after: Told how an attempt ended; returns the one to begin here in its place.
+        broken: Called when carrying out an attempt met a bug of ours.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        after: Callable[[A, Any], A | None],
+        broken: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._after = after
+        self._broken = broken
+        self._running: dict[A, asyncio.Task[None]] = {}
+        """Of the attempts that have taken their first step."""
+
+    def begin(self, attempt: A) -> None:
+        """Carry out an attempt, from the loop's next pass on."""
+        self._loop.create_task(self._carry(attempt), context=attempt.variables)
+
+    def cancel(self, attempt: A | None = None) -> None:
+        """Cancel, once, one attempt or all; from any thread."""
+        # By two hops: those begun just before take their first step in between.
+        self._loop.call_soon_threadsafe(self._loop.call_soon, self._cancel, attempt)
+
+    def attempt_of(self, task: asyncio.Task[Any] | None) -> A | None:
+        """Return the attempt that a task carries out."""
+        return next((a for a, running in self._running.items() if running is task), None)
+
+    async def _carry(self, attempt: A) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._running[attempt] = task
+        sound = False
+        try:
+            said = await attempt.run_async()
+            del self._running[attempt]
+            following = self._after(attempt, said)
+            sound = True
+        finally:
+            if not sound:
+                self._broken()
+        if following is not None:
+            self.begin(following)
+
+    def _cancel(self, attempt: A | None) -> None:
+        running = self._running
+        for task in running.values() if attempt is None else filter(None, [running.get(attempt)]):
+            task.cancel()
 
 
 class EventLoop(Generic[A]):
@@ -25,30 +81,27 @@ class EventLoop(Generic[A]):
         broken: Called when carrying out an attempt met a bug of ours.
     """
 
-    def __init__(
-        self, after: Callable[[A, Settlement], A | None], broken: Callable[[], None]
-    ) -> None:
+    def __init__(self, after: Callable[[A, Any], A | None], broken: Callable[[], None]) -> None:
         self._after = after
         self._broken = broken
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._closing = False
-        self._tasks: dict[A, asyncio.Task[None]] = {}
-        """Of the attempts that have taken their first step."""
+        self.strands: Strands[A] | None = None
 
-    def start(self, attempts: Sequence[A]) -> None:
-        """Begin attempts, from any thread."""
+    def start(self, attempt: A) -> None:
+        """Begin an attempt, from any thread."""
         with self._lock:
-            if not self._closing:  # else they have been abandoned
-                loop = self._loop or self._open()
-                loop.call_soon_threadsafe(self._begin, attempts)
+            if not self._closing:  # else it has been abandoned
+                loop, strands = self._open()
+                loop.call_soon_threadsafe(strands.begin, attempt)
 
-    def cancel(self) -> None:
-        """Cancel, once, every attempt that has taken its first step."""
-        if self._loop is not None:
-            # By two hops: those begun just before take their first step in between.
-            self._loop.call_soon_threadsafe(self._loop.call_soon, self._cancel)
+    def cancel(self, attempt: A | None = None) -> None:
+        """Cancel, once, one attempt or all; what has not taken its first step is told otherwise."""
+        with self._lock:
+            if self.strands is not None and not self._closing:
+                self.strands.cancel(attempt)
 
     def close(self, timeout_s: float) -> None:
         """Cancel what is left and end the loop; a step that never returns is left behind."""
@@ -59,13 +112,15 @@ class EventLoop(Generic[A]):
                 self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout_s)
 
-    def _open(self) -> asyncio.AbstractEventLoop:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(
-            target=self._run, args=(self._loop,), name="timeball-loop", daemon=True
-        )
-        self._thread.start()
-        return self._loop
+    def _open(self) -> tuple[asyncio.AbstractEventLoop, Strands[A]]:
+        if self._loop is None or self.strands is None:
+            self._loop = asyncio.new_event_loop()
+            self.strands = Strands(self._loop, self._after, self._broken)
+            self._thread = Thread(
+                target=self._run, args=(self._loop,), name="timeball-loop", daemon=True
+            )
+            self._thread.start()
+        return self._loop, self.strands
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closing:
@@ -81,30 +136,3 @@ class EventLoop(Generic[A]):
             loop.run_until_complete(asyncio.wait(leftovers, timeout=_LEFTOVERS_S))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
-
-    def _begin(self, attempts: Sequence[A]) -> None:
-        assert self._loop is not None
-        for attempt in attempts:
-            # A task and variables of its own each: nothing that one attempt does to its task
-            # or leaves in its context can reach the next.
-            self._loop.create_task(self._carry(attempt), context=Context())
-
-    async def _carry(self, attempt: A) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks[attempt] = task
-        sound = False
-        try:
-            settlement = await attempt.run_async()
-            del self._tasks[attempt]
-            following = self._after(attempt, settlement)
-            sound = True
-        finally:
-            if not sound:
-                self._broken()
-        if following is not None:
-            self._begin((following,))
-
-    def _cancel(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()

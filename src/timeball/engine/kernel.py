@@ -1,4 +1,4 @@
-"""Carries out attempts, `slots` at a time, in threads and on one event loop."""
+"""Carries out the durable worker's attempts, in threads and on one event loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final, Generic
 
 from timeball.core.records import Settlement
 from timeball.engine.aio import EventLoop
-from timeball.engine.slots import A, Slots
+from timeball.engine.section import A, Section
+from timeball.engine.slots import Slots
 from timeball.engine.threads import Threads
 
 _CLOSE_S: Final = 1.0
@@ -29,12 +30,49 @@ class Kernel(Generic[A]):
         self.broken = False
         """Whether a bug of ours has cost a slot: then the process should end, and be healed."""
         self._ring = ring
-        self._threads: Threads[A] = Threads(slots, self._after, self._break)
+        self._section: Section[A] = Section(self.slots)
         self._loop: EventLoop[A] = EventLoop(self._after, self._break)
+        self._threads: Threads[A] = Threads(self._section, slots, self._loop.start, self._break)
+        self._open = False
 
     def offer(self, attempts: Iterable[A]) -> None:
         """Let attempts line up and begin as soon as there are slots."""
-        self._start(self.slots.offer(attempts))
+        self.slots.inbox.extend(attempts)
+        if not self._open:
+            self._open = True
+            self._threads.open()
+        self._threads.ring()
+
+    def take_ended(self) -> list[tuple[A, Settlement]]:
+        """Take over those that have ended, in that order."""
+        with self._section.visit():
+            ended, self.slots.ended = self.slots.ended, []
+        return ended
+
+    def withdraw(self) -> list[A]:
+        """Take back those that have not begun."""
+        with self._section.visit():
+            ready = list(self.slots.ready)
+            self.slots.ready.clear()
+        return ready
+
+    def begun(self) -> list[A]:
+        """Return those that run, as it is at this instant."""
+        with self._section.visit():
+            return list(self.slots.at_work)
+
+    def abandon(self) -> list[A]:
+        """Take those that run off the slots: whatever they still say is not heard."""
+        with self._section.visit():
+            running = list(self.slots.at_work)
+            self.slots.at_work.clear()
+        return running
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, runs, or has ended and not been taken."""
+        with self._section.visit():
+            return self.slots.idle
 
     def cancel(self) -> None:
         """Cancel the asynchronous attempts that run; those in threads cannot be stopped."""
@@ -42,22 +80,13 @@ class Kernel(Generic[A]):
 
     def close(self) -> None:
         """End all threads, but for those whose attempt does not return."""
-        self._threads.close(_CLOSE_S)
+        self.slots.closed = True
+        self._threads.close()
+        self._threads.join(_CLOSE_S)
         self._loop.close(_CLOSE_S)
 
-    def _start(self, begun: list[A]) -> None:
-        for attempt in begun:
-            if not attempt.is_async:
-                self._threads.start(attempt)
-        if on_loop := [attempt for attempt in begun if attempt.is_async]:
-            self._loop.start(on_loop)
-
     def _after(self, attempt: A, settlement: Settlement) -> A | None:
-        following = self.slots.finish(attempt, settlement)
-        if following is None or following.is_async == attempt.is_async:
-            return following
-        self._start([following])
-        return None
+        return self._threads.finish(attempt, settlement)
 
     def _break(self) -> None:
         self.broken = True

@@ -51,5 +51,5 @@ class Runner(Protocol):
         ...
 
     def close(self, timeout_s: float) -> None:
-        """End what was started for attempts, by force after `timeout_s`; no more are carried out."""
+        """End what was started for attempts, by force after `timeout_s`, and start no more."""
         ...

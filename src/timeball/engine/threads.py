@@ -1,77 +1,193 @@
-"""Threads that carry out attempts: made when needed, kept, never more than there are slots."""
+"""Worker threads that come for their attempts themselves.
+
+Of the idle ones, one leads: it sleeps until the agenda's next instant, or until the doorbell. The
+others are parked, each on a lock of its own, and woken last in first out. Whoever begins an
+attempt hands on: it wakes one more, who finds something to do, leads, or parks again.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Generic
+from threading import Lock, Thread, current_thread
+from typing import Any, Final, Generic
 
-from timeball.core.records import Settlement
-from timeball.engine.slots import A
+from timeball.engine.doorbell import Doorbell
+from timeball.engine.section import A, Section
+
+_NS_PER_S: Final = 1e9
+
+
+class _Worker:
+    __slots__ = ("attempt", "leads", "parking", "thread")
+
+    def __init__(self) -> None:
+        self.leads = False
+        self.parking = Lock()
+        self.parking.acquire()
+        self.thread: Thread | None = None
+        self.attempt: Any = None
+        """What it carries out, if anything."""
 
 
 class Threads(Generic[A]):
-    """Up to `limit` threads.
+    """Up to `limit` threads; the first is started at once, the others when they are needed.
 
     Args:
-        limit: The most threads; as many attempts may be started and not ended.
-        after: Told how an attempt ended; returns the one that this thread runs next.
+        section: The lock and the agenda.
+        limit: The most threads: as many as there are slots.
+        on_loop: Told of an attempt for the event loop, in the thread that claimed it.
         broken: Called when a thread dies of a bug of ours.
     """
 
     def __init__(
         self,
+        section: Section[A],
         limit: int,
-        after: Callable[[A, Settlement], A | None],
+        on_loop: Callable[[A], None],
         broken: Callable[[], None],
     ) -> None:
+        self._section = section
         self._limit = limit
-        self._after = after
+        self._on_loop = on_loop
         self._broken = broken
-        self._started: SimpleQueue[A | None] = SimpleQueue()
-        self._parked: list[None] = []
-        self._threads: list[Thread] = []
-        self._lock = Lock()
+        self._bell = Doorbell()
+        self.ring = self._bell.ring
+        """Has the leader look. Takes no lock: legal from signal handlers and finalizers."""
+        # Under the section's lock:
+        self._workers: list[_Worker] = []
+        self._parked: list[_Worker] = []
+        self._leader: _Worker | None = None
+        self._until_ns = 0
+        self._closed = False
+        section.summon = self.summon
 
-    def start(self, attempt: A) -> None:
-        """Carry out an attempt in a thread that is parked, else in a new one."""
-        self._started.put(attempt)
+    def open(self) -> None:
+        """Start the first thread."""
+        self._spawn(self._add())
+
+    def summon(self) -> None:
+        """Have one more look at the agenda; called under the lock."""
+        outbox = self._section.agenda.outbox
+        if self._parked:
+            outbox.append(self._parked.pop().parking.release)
+        elif self._leader is not None:
+            outbox.append(self.ring)
+        elif len(self._workers) < self._limit and not self._closed:
+            worker = self._add()
+            outbox.append(lambda: self._spawn(worker))
+
+    def finish(self, done: A, said: Any) -> A | None:
+        """End an attempt of the event loop; return the next one for it, if that is the next."""
+        section = self._section
+        waited_ns = section.enter()
         try:
-            self._parked.pop()
-        except IndexError:
-            self._add()
+            agenda = section.agenda
+            attempt = agenda.round(done, said, section.clock_ns(), on_loop=True)
+            if attempt is not None:
+                attempt.lock_ns = waited_ns
+            elif agenda.more or agenda.wake_ns < self._until_ns:
+                self.summon()
+        finally:
+            section.leave()
+        return attempt
 
-    def close(self, timeout_s: float) -> None:
-        """Let the threads go; wait for those that carry out nothing any more."""
+    def attempt_of(self, ident: int) -> A | None:
+        """Return what the thread of that identifier carries out."""
+        for worker in self._workers:
+            if worker.thread is not None and worker.thread.ident == ident:
+                attempt: A | None = worker.attempt
+                return attempt
+        return None
+
+    def close(self) -> None:
+        """Let every thread end once it finds nothing to do."""
+        section = self._section
+        section.enter()
+        self._closed = True
+        parked, self._parked = self._parked, []
+        section.agenda.outbox += [worker.parking.release for worker in parked]
+        section.agenda.outbox.append(self.ring)
+        section.leave()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the threads, but for one that runs an attempt which does not return."""
         until = time.monotonic() + timeout_s
-        with self._lock:
-            self._limit = 0
-        for _ in self._threads:
-            self._started.put(None)
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+        for worker in self._workers:
+            thread = worker.thread
+            if thread is not None and thread is not current_thread():
+                thread.join(max(0.0, until - time.monotonic()))
 
-    def _add(self) -> None:
-        with self._lock:  # started under it too: `close` must not meet a thread that has not been
-            if len(self._threads) >= self._limit:
-                return  # one of them is about to park, since fewer attempts run than that
-            number = len(self._threads) + 1
-            thread = Thread(target=self._work, name=f"timeball-slot-{number}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+    # Threads
 
-    def _work(self) -> None:
+    def _add(self) -> _Worker:
+        worker = _Worker()
+        self._workers.append(worker)
+        return worker
+
+    def _spawn(self, worker: _Worker) -> None:
+        name = f"timeball-slot-{self._workers.index(worker) + 1}"
+        worker.thread = Thread(target=self._work, args=(worker,), name=name, daemon=True)
+        worker.thread.start()
+
+    def _work(self, worker: _Worker) -> None:
         sound = False
         try:
-            while (attempt := self._started.get()) is not None:
-                following: A | None = attempt
-                while following is not None:
-                    following = self._after(following, following.run())
-                del attempt  # what it refers to must not live on while this thread is parked
-                self._parked.append(None)
+            self._serve(worker)
             sound = True
         finally:
             if not sound:
                 self._broken()
+
+    def _serve(self, worker: _Worker) -> None:
+        attempt: A | None = None
+        said: Any = None
+        while True:
+            attempt = self._step(worker, attempt, said)
+            if attempt is None:
+                if self._closed:
+                    return
+                self._rest(worker)
+            elif attempt.is_async:
+                self._on_loop(attempt)
+                attempt = None
+            else:
+                worker.attempt = attempt
+                said = attempt.run()
+                worker.attempt = None
+
+    def _step(self, worker: _Worker, done: A | None, said: Any) -> A | None:
+        section = self._section
+        waited_ns = section.enter()
+        try:
+            agenda = section.agenda
+            if worker.leads:
+                worker.leads, self._leader = False, None
+            attempt = agenda.round(done, said, section.clock_ns())
+            if attempt is None:
+                if not self._closed:
+                    self._retire(worker, agenda.wake_ns)
+                return None
+            attempt.lock_ns = waited_ns
+            if self._leader is None or agenda.more:
+                self.summon()
+            return attempt
+        finally:
+            section.leave()
+
+    def _retire(self, worker: _Worker, wake_ns: int) -> None:
+        """Lead, or park; under the lock."""
+        if self._leader is None:
+            worker.leads, self._leader, self._until_ns = True, worker, wake_ns
+            return
+        self._parked.append(worker)
+        if wake_ns < self._until_ns:
+            # The leader does not know of this instant, and nobody else would: it has to look.
+            self._until_ns = wake_ns
+            self._section.agenda.outbox.append(self.ring)
+
+    def _rest(self, worker: _Worker) -> None:
+        if worker.leads:
+            self._bell.wait((self._until_ns - self._section.clock_ns()) / _NS_PER_S)
+        else:
+            worker.parking.acquire()

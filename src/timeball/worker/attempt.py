@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextvars import Context as Variables
 from typing import NamedTuple
 
 from timeball.action.context import StopSign
@@ -37,7 +38,9 @@ class TurnAttempt:
         bench: What all attempts share.
     """
 
-    __slots__ = ("_arrived_s", "_began_s", "_bench", "is_async", "kind", "stop", "tenure", "turn")
+    __slots__ = (
+        "_arrived_s", "_began_s", "_bench", "is_async", "kind", "lock_ns", "stop", "tenure", "turn",
+    )  # fmt: skip
 
     def __init__(
         self, turn: Turn, kind: Kind, tenure: Tenure, *, arrived_s: float, bench: Bench
@@ -46,10 +49,16 @@ class TurnAttempt:
         self.kind = kind
         self.tenure = tenure
         self.is_async = kind.is_async
+        self.lock_ns = 0
         self.stop = StopSign()
         self._arrived_s = arrived_s
         self._began_s: float | None = None
         self._bench = bench
+
+    @property
+    def variables(self) -> Variables:
+        """Context variables of its own: what another job has set, it must not see."""
+        return Variables()
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""

@@ -162,7 +162,7 @@ class Worker:
         except WorkerExpired as error:
             # What has not begun is somebody else's now; what runs may end, and will be too late.
             _log.warning("%s", error)
-            self._kernel.slots.withdraw()
+            self._kernel.withdraw()
             self._tenure = self._request = None
             self._outages = 0
 
@@ -177,7 +177,7 @@ class Worker:
             self._on_registered(worker)
 
     def _settle(self) -> None:
-        ended = self._kernel.slots.take_ended()
+        ended = self._kernel.take_ended()
         self._unsettled += [(attempt.tenure, settlement) for attempt, settlement in ended]
         while self._unsettled:
             tenure = self._unsettled[0][0]
@@ -281,14 +281,14 @@ class Worker:
     # The end.
 
     def _drain(self) -> None:
-        slots = self._kernel.slots
-        self._unsettled += [(back.tenure, back.unbegun()) for back in slots.withdraw()]
+        kernel = self._kernel
+        self._unsettled += [(back.tenure, back.unbegun()) for back in kernel.withdraw()]
         self._finish(time.monotonic() + self._config.drain_s, patience=_Stop.DRAIN)
-        for attempt in slots.begun():
+        for attempt in kernel.begun():
             attempt.stop.raise_()
-        self._kernel.cancel()
+        kernel.cancel()
         self._finish(time.monotonic() + _INTERRUPT_S, patience=_Stop.NOW)
-        self._unsettled += [(lost.tenure, lost.interrupted()) for lost in slots.abandon()]
+        self._unsettled += [(lost.tenure, lost.interrupted()) for lost in kernel.abandon()]
         self._round()
         if self._unsettled or self._request:
             raise StoreUnavailable(
@@ -302,6 +302,6 @@ class Worker:
         """Settle what ends, until nothing is held, or the time or the patience is over."""
         while time.monotonic() < until_s and self._stopping <= patience:
             self._round()
-            if not (self._unsettled or self._request) and self._kernel.slots.idle:
+            if not (self._unsettled or self._request) and self._kernel.idle:
                 return
             self._rest(until_s)

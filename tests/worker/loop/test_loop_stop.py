@@ -39,11 +39,12 @@ def test_a_stop_lets_what_runs_end_and_gives_the_rest_back(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("timeball.worker.pace.Pace.lacking", lambda *_: 5)
-    gate = threading.Event()
-    shop.job(name="long")(lambda: gate.wait(PATIENCE_S) and None)
+    gate, begun = threading.Event(), threading.Semaphore(0)
+    shop.job(name="long")(lambda: begun.release() or gate.wait(PATIENCE_S) and None)
     for _ in range(5):
         shop.submit("long")
     with shop.at_work(slots=2) as worker:
+        assert all(begun.acquire(timeout=PATIENCE_S) for _ in range(2))
         shop.store.until(lambda: shop.count(State.RUNNING) == 5)
         worker.stop()
         shop.store.until(lambda: shop.count(State.PENDING) == 3)

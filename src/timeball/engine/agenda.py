@@ -1,0 +1,397 @@
+"""Every decision of the in-process engine: which job starts, and what follows when one ends.
+
+Nothing here locks, waits, or runs foreign code, and the clock is an argument: the kernel calls in
+one at a time, under its lock. `Work.state` is the one truth. The counters move with it, in the
+same method; queues and heap hold jobs that may have left them since, and are asked again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+from timeball.core.limiter import Limiter
+from timeball.core.makespan import Cause
+from timeball.core.outcomes import Raised, Run, Snoozed, Stopped, Unbegun, decide
+from timeball.core.rate import NS_PER_S
+from timeball.core.records import CancelAnswer, Settlement
+from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
+from timeball.engine.calls import turn_of
+from timeball.engine.handles import NEVER_NS, Attempt, Work
+from timeball.engine.idleness import Idleness
+from timeball.engine.lanes import Lanes
+from timeball.engine.runner import Done, Ended, Lost
+from timeball.engine.tally import Tally
+
+_PENDING: Final = State.PENDING
+_SCHEDULED: Final = State.SCHEDULED
+_WAITING: Final = State.WAITING
+_RUNNING: Final = State.RUNNING
+_SUCCEEDED: Final = State.SUCCEEDED
+_AGAIN: Final = frozenset({Ending.RETRIED, Ending.SNOOZED, Ending.RELEASED, Ending.LOST})
+
+
+class Agenda:
+    """The jobs of one scheduler.
+
+    Args:
+        slots: W, the most attempts that may run at once.
+        lanes: The order of those that may start.
+        limiter: Who allows starts; None for no limit.
+        draw: Gives a number in ``[0, 1)``, for jitter.
+        on_end: Told of each job that has ended.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        *,
+        lanes: Lanes,
+        limiter: Limiter | None,
+        draw: Callable[[], float],
+        on_end: Callable[[Work], None] | None,
+    ) -> None:
+        self.inbox: deque[Work | Callable[[Agenda, int], object]] = deque()
+        """What came from outside the lock: jobs, and what is to be done in here."""
+        self.free = list(range(slots - 1, -1, -1))
+        self.on_slot: list[Attempt | None] = [None] * slots
+        self.outbox: list[Callable[[], Any]] = []
+        """What is to be called once the lock is released."""
+        self.idleness = Idleness()
+        self.watched: dict[Work, list[Callable[[], None]]] = {}
+        self.when_idle: list[Callable[[], None]] = []
+        """Called once nothing is left to do."""
+        self.on_stop: Callable[[Attempt], None] = lambda attempt: attempt.sign().raise_()
+        """Asks a running attempt to stop."""
+        self.on_room: Callable[[], None] | None = None
+        """Called when a job has left the queue for the first time."""
+        self.refuses = False
+        """Whether what comes in from now on is cancelled at once."""
+        self.ends = False
+        """Whether no further attempt is to follow one that ends."""
+        self.wake_ns = NEVER_NS
+        """When to be asked again, unless something happens before."""
+        self.tally = Tally()
+        self._decided: list[Work] = []
+        """Parents that have ended and whose children are being told."""
+        self._lanes = lanes
+        self._limiter = limiter
+        self._draw = draw
+        self._on_end = on_end
+        self._due: list[tuple[int, int, Work, int]] = []
+        self._numbers = count(1)
+        self._refused, self._permit_ns = False, 0
+
+    # The critical section calls this one, once per job.
+
+    def round(
+        self, done: Attempt | None, said: Ended | None, now_ns: int, *, on_loop: bool | None = None
+    ) -> Attempt | None:
+        """End one attempt, take in what has come, and return the next one to begin.
+
+        Args:
+            done: The attempt that has ended, and how.
+            said: How it ended.
+            now_ns: The clock, read under the lock.
+            on_loop: Return only one that runs on the event loop, or only one that does not;
+                None: either.
+        """
+        if done is not None and said is not None:
+            self.finish(done, said, now_ns)
+        if self.inbox:
+            self.drain(now_ns)
+        if self._due and self._due[0][0] <= now_ns:
+            self._promote(now_ns)
+        attempt = self._claim(now_ns, on_loop=on_loop)
+        if self.free:
+            self._note_idleness(now_ns)
+            if self.when_idle and not self.tally.open and not self.inbox:
+                self.outbox += self.when_idle
+                self.when_idle = []
+        else:
+            self.idleness.mark(now_ns, Cause.DISPATCH)
+        return attempt
+
+    @property
+    def more(self) -> bool:
+        """Whether somebody else could begin an attempt now, as far as can be told cheaply."""
+        return bool(self.free) and not self._refused and self._lanes.head() is not None
+
+    def drain(self, now_ns: int) -> None:
+        """Take in all that has come."""
+        inbox = self.inbox
+        if not self.refuses and isinstance(inbox[0], Work):
+            self.idleness.arrived(inbox[0].ready_ns)
+        while inbox:
+            item = inbox.popleft()
+            if not isinstance(item, Work):
+                item(self, now_ns)
+                continue
+            self.tally.accepted += 1
+            if item.more is None and not self.refuses:
+                self._lanes.add(item)
+            else:
+                self._take(item, now_ns)
+
+    def _take(self, work: Work, now_ns: int) -> None:
+        more = work.more
+        self.tally.scheduled += work.state is _SCHEDULED
+        self.tally.waiting += work.state is _WAITING
+        if self.refuses:
+            self._close(work, Ending.CANCELLED, "the scheduler was shut down", now_ns)
+            return
+        if more is not None and more.after:
+            self._link(work, now_ns)
+        elif work.state is _SCHEDULED and more is not None:
+            self._schedule(work, more.due_ns)
+        else:
+            self._lanes.add(work)
+
+    # Starting
+
+    def _claim(self, now_ns: int, *, on_loop: bool | None) -> Attempt | None:
+        self.wake_ns = NEVER_NS
+        if not self.free:
+            return None
+        if self._due:
+            self.wake_ns = self._due[0][0]
+        self._refused = False
+        found = self._lanes.head()
+        if found is None:
+            return None
+        work, line = found
+        if on_loop is not None and work.form.is_async is not on_loop:
+            return None
+        if self._limiter is not None:
+            wait_ns = self._limiter.admit(now_ns)
+            if wait_ns:
+                self._refused = True
+                self._permit_ns = now_ns + wait_ns
+                self.wake_ns = min(self.wake_ns, self._permit_ns)
+                return None
+        line.popleft()
+        return self._begin(work, now_ns)
+
+    def _begin(self, work: Work, now_ns: int) -> Attempt:
+        slot = self.free.pop()
+        attempt = Attempt(work, now_ns, slot, next(self._numbers))
+        if work.form.signs:
+            attempt.sign()
+        work.state = _RUNNING
+        work.attempts = (*work.attempts, attempt)
+        assert self.on_slot[slot] is None
+        self.on_slot[slot] = attempt
+        if work.key is not None:
+            self._lanes.begin(work.key)
+        if self.on_room is not None and work.turn == 1:
+            self.outbox.append(self.on_room)
+        return attempt
+
+    def _schedule(self, work: Work, due_ns: int) -> None:
+        heappush(self._due, (due_ns, next(self._numbers), work, work.turn))
+
+    def _unschedule(self, work: Work) -> None:
+        self.tally.scheduled -= 1
+        self.tally.retrying -= work.turn > 1
+
+    def _promote(self, now_ns: int) -> None:
+        due = self._due
+        while due and due[0][0] <= now_ns:
+            _, _, work, turn = heappop(due)
+            if work.state is _SCHEDULED and work.turn == turn:
+                self._unschedule(work)
+                self._enter(work, now_ns)
+
+    def _enter(self, work: Work, now_ns: int) -> None:
+        work.state = _PENDING
+        work.ready_ns = now_ns
+        self._lanes.add(work)
+
+    # Ending
+
+    def finish(self, attempt: Attempt, said: Ended, now_ns: int) -> None:
+        """Note how an attempt ended, and free its slot.
+
+        One that was given up before is not heard: its job has gone another way.
+        """
+        slot, work = attempt.slot, attempt.work
+        assert slot is not None
+        if self.on_slot[slot] is not attempt or attempt.ending is not None:
+            self.tally.stale += 1
+            return
+        self.on_slot[slot] = None
+        self.free.append(slot)
+        if work.key is not None:
+            self._lanes.end(work.key)
+        if type(said) is Done:
+            self.tally.succeeded += 1
+            attempt.ending = Ending.SUCCEEDED
+            work.outcome, attempt.value = attempt.value, None
+            work.state = _SUCCEEDED
+            self._tell(work, now_ns)
+        else:
+            self._settle(attempt, said, now_ns)
+
+    def _settle(self, attempt: Attempt, said: Ended, now_ns: int) -> None:
+        work = attempt.work
+        more = work.with_more()
+        settlement = self._settlement(attempt, said)
+        ending, reason = settlement.ending, settlement.reason
+        if ending in _AGAIN and (more.cancel_ns is not None or self.ends):
+            ending, reason = Ending.CANCELLED, reason or "cancelled"
+        if isinstance(said, Raised):
+            more.failures += 1
+            work.outcome = said
+        more.crashes += isinstance(said, Lost)
+        more.snoozes += isinstance(said, Snoozed)
+        more.delay_s = settlement.delay_s
+        attempt.ending, attempt.reason, attempt.delay_s = ending, reason, settlement.delay_s
+        if ending not in _AGAIN:
+            self._end(work, FINAL_STATE[ending], now_ns)
+            return
+        work.turn += 1
+        if settlement.delay_s > 0:
+            more.due_ns = attempt.ended_ns + -int(-settlement.delay_s * NS_PER_S // 1)
+            work.state = _SCHEDULED
+            self.tally.scheduled += 1
+            self.tally.retrying += 1
+            self._schedule(work, more.due_ns)
+        else:
+            self._enter(work, max(now_ns, attempt.ended_ns))
+
+    def _settlement(self, attempt: Attempt, said: Ended) -> Settlement:
+        form = attempt.work.form
+        turn = turn_of(attempt.work, attempt)
+        run = Run(attempt.started_ns / 1e9, (attempt.ended_ns - attempt.started_ns) / 1e9)
+        if not isinstance(said, Lost):
+            assert isinstance(said, Raised | Snoozed | Stopped | Unbegun)
+            return decide(turn, said, run, form.retry, self._draw())
+        ending, reason = Ending.LOST, "lost"
+        if form.once or turn.crashes + 1 >= form.max_crashes:
+            ending, reason = Ending.FAILED, "lost" if form.once else "quarantined"
+        attempt.work.outcome = Raised(error_type="Lost", error=said.text, again=True, reason=reason)
+        return Settlement(*turn[:4], ending, reason=reason)
+
+    def _close(self, work: Work, ending: Ending, reason: str, now_ns: int) -> None:
+        """End a job that does not run, for good."""
+        attempt = Attempt(work, now_ns, None, int(work.state is _PENDING))
+        attempt.ending, attempt.reason = ending, reason
+        attempt.ended_ns, attempt.delay_s = now_ns, 0.0
+        work.attempts = (*work.attempts, attempt)
+        if work.state is _SCHEDULED:
+            self._unschedule(work)
+        self.tally.waiting -= work.state is _WAITING
+        if self.on_room is not None and work.turn == 1:
+            self.outbox.append(self.on_room)
+        self._end(work, FINAL_STATE[ending], now_ns)
+
+    def _end(self, work: Work, state: State, now_ns: int) -> None:
+        work.state = state
+        self.tally.ends(state)
+        self._tell(work, now_ns)
+
+    def _tell(self, work: Work, now_ns: int) -> None:
+        """Pass on that a job has ended."""
+        if self.watched and (watching := self.watched.pop(work, None)):
+            for hit in watching:
+                hit()
+        if self._on_end is not None:
+            self._on_end(work)
+        if work.more is not None and work.more.children:
+            self._decided.append(work)
+            if len(self._decided) == 1:
+                self._release(now_ns)
+
+    # Dependencies
+
+    def _link(self, work: Work, now_ns: int) -> None:
+        more = work.with_more()
+        undecided = [parent for parent in more.after if parent.state not in TERMINAL]
+        for parent in undecided:
+            parent.with_more().children.append(work)
+        more.unmet = len(undecided)
+        lacking = (p for p in more.after if p.state in TERMINAL and p.state is not _SUCCEEDED)
+        bad = None if more.all_done else next(lacking, None)
+        if bad is not None:
+            self._close(work, Ending.SKIPPED, f"job {bad.id} {bad.state}", now_ns)
+        elif not more.unmet:
+            self._free_child(work, more.due_ns, now_ns)
+
+    def _release(self, now_ns: int) -> None:
+        # The list grows meanwhile by the children that are skipped: a chain of them may be long.
+        for parent in self._decided:
+            assert parent.more is not None
+            for child in parent.more.children:
+                more = child.more
+                if child.state is not _WAITING or more is None:
+                    continue
+                more.unmet -= 1
+                if parent.state is not _SUCCEEDED and not more.all_done:
+                    self._close(child, Ending.SKIPPED, f"job {parent.id} {parent.state}", now_ns)
+                elif not more.unmet:
+                    self._free_child(child, more.due_ns, now_ns)
+            parent.more.children = []
+        self._decided.clear()
+
+    def _free_child(self, work: Work, due_ns: int, now_ns: int) -> None:
+        self.tally.waiting -= 1
+        if due_ns > now_ns:
+            work.state = _SCHEDULED
+            self.tally.scheduled += 1
+            self._schedule(work, due_ns)
+        else:
+            self._enter(work, now_ns)
+
+    # From outside, under the lock
+
+    def cancel(self, work: Work, now_ns: int) -> CancelAnswer:
+        """Keep a job from starting, or ask it to stop; its sign is raised by the outbox."""
+        if work.state in TERMINAL:
+            return CancelAnswer.FINISHED
+        if work.state is not _RUNNING:
+            self._close(work, Ending.CANCELLED, "cancelled", now_ns)
+            return CancelAnswer.CANCELLED
+        more = work.with_more()
+        if more.cancel_ns is None:
+            more.cancel_ns = now_ns
+            self.outbox.append(partial(self.on_stop, work.attempts[-1]))
+        return CancelAnswer.REQUESTED
+
+    def give_up(self, attempt: Attempt, now_ns: int) -> None:
+        """End an attempt that runs on and is not waited for; its slot stays taken."""
+        more = attempt.work.with_more()
+        if more.cancel_ns is None:
+            more.cancel_ns = now_ns
+        attempt.ending, attempt.reason = Ending.CANCELLED, "given up"
+        attempt.ended_ns, attempt.delay_s = now_ns, 0.0
+        self._end(attempt.work, State.CANCELLED, now_ns)
+
+    def restamp(self, attempt: Attempt, now_ns: int) -> int:
+        """Move the start of an attempt to now and return 0, or return how long to wait."""
+        if self._limiter is None:
+            return 0
+        wait_ns = self._limiter.restamp(attempt.started_ns, now_ns)
+        if not wait_ns:
+            attempt.started_ns = now_ns
+        return wait_ns
+
+    def _note_idleness(self, now_ns: int) -> None:
+        mark = self.idleness.mark
+        if self._refused:
+            mark(now_ns, Cause.LIMITER, self._permit_ns)
+        elif self._lanes.head() is not None:
+            mark(now_ns, Cause.DISPATCH)
+        elif self._lanes.blocked:
+            mark(now_ns, Cause.LIMITER)
+        elif self.tally.retrying:
+            mark(now_ns, Cause.RETRY, self._due[0][0])
+        elif self.tally.waiting:
+            mark(now_ns, Cause.DEPENDENCY)
+        elif self.tally.scheduled:
+            mark(now_ns, Cause.SCHEDULE, self._due[0][0])
+        else:
+            mark(now_ns, Cause.QUEUE)

@@ -1,0 +1,111 @@
+"""Carries out one attempt: calls what was submitted, and says how that ended. Never raises."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextvars import Context as Variables
+from typing import Any, Final
+from uuid import uuid5
+
+from timeball.action.context import Context
+from timeball.action.python import failure, steered
+from timeball.core.outcomes import Raised, Unbegun
+from timeball.core.records import Turn
+from timeball.engine.handles import Attempt, Work
+from timeball.engine.runner import Done, Ended
+
+DONE: Final = Done()
+"""Returned, and the value is in the attempt: one object for all spares the making of many."""
+
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, list, dict, tuple})
+"""Types of results that ask for nothing, whatever they hold."""
+
+
+def carry_out(attempt: Attempt) -> Ended:
+    """Run one attempt in this thread, which cannot be stopped from outside."""
+    work = attempt.work
+    form, kwargs = work.form, work.kwargs
+    try:
+        variables = work.context
+        # A copy each: what one attempt sets, the next one must not see.
+        run = (Variables() if variables is None else variables.copy()).run
+        if kwargs is None and form.context is None:
+            value = run(form.call, *work.args)
+        else:
+            value = run(form.call, *work.args, **_keywords(attempt))
+        return DONE if value is None else _said(attempt, value)
+    except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
+        return failure(error, form.retry)
+
+
+async def carry_out_async(attempt: Attempt) -> Ended:
+    """Run one attempt on this event loop; a cancelled one is `Unbegun` where it was asked to be."""
+    work = attempt.work
+    form, timeout_s = work.form, work.form.timeout_s
+    scope: asyncio.Timeout | None = None
+    try:
+        if timeout_s is None:  # a timer costs more than all the rest
+            value = await form.call(*work.args, **_keywords(attempt))
+        else:
+            async with asyncio.timeout(timeout_s) as scope:
+                value = await form.call(*work.args, **_keywords(attempt))
+        return DONE if value is None else _said(attempt, value)
+    except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
+        if isinstance(error, asyncio.CancelledError) and stopped(attempt):
+            return Unbegun("stopped")
+        if scope is not None and scope.expired():
+            text = f"ran longer than its {timeout_s:g} s"
+            return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
+        return failure(error, form.retry)
+
+
+def stopped(attempt: Attempt) -> bool:
+    """Return whether somebody has asked this attempt to stop."""
+    return attempt.stop is not None and attempt.stop.raised
+
+
+def turn_of(work: Work, attempt: Attempt) -> Turn:
+    """Return an attempt in the words of the durable worker, which decide what follows it."""
+    form, more = work.form, work.more
+    return Turn(
+        lane=form.priority,
+        seq=attempt.seq,
+        job_id=work.id if isinstance(work.id, int) else 0,
+        turn=attempt.turn,
+        uuid=uuid5(form.engine.uuid, str(work.id)),
+        kind=form.name,
+        args="{}",
+        attempts=attempt.turn - 1,
+        failures=more.failures if more else 0,
+        crashes=more.crashes if more else 0,
+        delay_s=more.delay_s if more else 0.0,
+        max_retries=form.retry.max_retries,
+        timeout_s=form.timeout_s,
+        granted_at=attempt.granted_ns / 1e9,
+        at_most_once=form.once,
+    )
+
+
+def _keywords(attempt: Attempt) -> dict[str, Any]:
+    work = attempt.work
+    form, kwargs = work.form, dict(work.kwargs or ())
+    if form.context is not None:
+        assert attempt.stop is not None
+        kwargs[form.context] = Context(
+            turn_of(work, attempt),
+            attempt.stop,
+            timeout_s=form.timeout_s,
+            occurrence=None,
+            monotonic=time.monotonic,
+        )
+    return kwargs
+
+
+def _said(attempt: Attempt, value: Any) -> Ended:
+    asked = None if type(value) in _PLAIN else steered(value)
+    if asked is None:
+        attempt.value = value
+        return DONE
+    assert not hasattr(asked, "result"), "actions of the durable engine are not run by this one"
+    return asked

@@ -1,0 +1,462 @@
+"""What `Scheduler` and `AsyncScheduler` have in common, which is everything but who waits.
+
+An engine is an agenda (all decisions), a section (the lock around it) and a crew (who comes for
+attempts). `submit` takes no lock: it appends to the agenda's inbox and rings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from timeball import chance
+from timeball.core.audit import Violation
+from timeball.core.limiter import limiter_of
+from timeball.core.makespan import AttemptRecord
+from timeball.core.outcomes import Raised, Unbegun
+from timeball.core.records import CancelAnswer
+from timeball.core.report import BatchReport
+from timeball.core.states import TERMINAL, State
+from timeball.engine.agenda import Agenda
+from timeball.engine.calls import carry_out, carry_out_async, stopped
+from timeball.engine.chronicle import (
+    Snapshot,
+    attempt_records,
+    batch_record,
+    history_of,
+    violations_in,
+)
+from timeball.engine.handles import Attempt, Work
+from timeball.engine.lanes import Lanes, aging_ns
+from timeball.engine.options import Options
+from timeball.engine.room import Room, Ticket
+from timeball.engine.runner import Ended, Runner
+from timeball.engine.section import Section
+from timeball.engine.submission import Submission
+from timeball.engine.waits import Watch, is_hopeless
+from timeball.errors import DeadlockError, JobFailed, JobNotFound, SchedulerClosed, UsageError
+
+GUARD_NS: Final = 500_000
+"""Added to the window, for what passes between a recorded start and the callable's own reading."""
+
+LATE_NS: Final = 200_000
+"""A start that has not been called after so long is stamped again."""
+
+
+class Crew(Protocol):
+    """Who comes for attempts."""
+
+    def ring(self) -> None:
+        """Have somebody look at the agenda. Takes no lock."""
+        ...
+
+    def current(self) -> Attempt | None:
+        """Return the attempt that the caller is part of."""
+        ...
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Cancel an attempt that runs on the event loop."""
+        ...
+
+
+class Engine:
+    """Jobs, and who carries them out.
+
+    Args:
+        options: How it behaves.
+        handle: What its jobs are made as.
+        runner: Where callables run that are no coroutines; None for the slots' own threads.
+    """
+
+    def __init__(self, options: Options, handle: type[Work], runner: Runner | None) -> None:
+        self.options = options
+        self.clock_ns: Callable[[], int] = options.clock_ns or time.monotonic_ns
+        self.uuid: UUID = chance.new_uuid()
+        self.jobs: dict[int | str, Work] = {}
+        self.closed = False
+        self.forked = False
+        self.broken = False
+        """Whether a bug of ours has ended a worker."""
+        self.crew: Crew
+        limit = options.limit
+        self._observed = limit is not None and options.strict == "observed"
+        guard_ns = GUARD_NS if self._observed else 0
+        self.agenda = Agenda(
+            options.workers,
+            lanes=Lanes(
+                aging_ns=aging_ns(options.aging_s),
+                fair=options.fair_share,
+                key_limits=dict(options.key_limits),
+            ),
+            limiter=None if limit is None else limiter_of(limit, guard_ns=guard_ns),
+            draw=chance.draw,
+            on_end=None if options.kept is None else self._forget,
+        )
+        self.agenda.on_stop = self._stop
+        self.section: Section[Attempt] = Section(self.agenda, self.clock_ns)
+        self.room = None if options.max_pending is None else Room(options.max_pending)
+        if self.room is not None:
+            self.agenda.on_room = self.room.give
+        self.runner = runner
+        self._submission = Submission(
+            self, handle, retry=options.retry, transfers=runner is not None
+        )
+        self._remembered: deque[Work] = deque()
+        self._forgotten = dict.fromkeys(TERMINAL, 0)
+        self.waiting: dict[Attempt, Sequence[Work]] = {}
+        """Attempts that wait for jobs without a time limit; under the lock."""
+
+    # Submitting
+
+    def submit(
+        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Work:
+        """Add a job; takes no lock, and does not wait for room."""
+        if self.closed:
+            raise self.refusal()
+        work = self._submission.work(call, args, kwargs)
+        if self.jobs.setdefault(work.id, work) is not work:
+            raise UsageError(f"a job {work.id!r} is here already: write another id")
+        work.ready_ns = self.clock_ns()
+        self.agenda.inbox.append(work)
+        self.crew.ring()
+        if self.closed:  # meanwhile: nobody may be left who would look
+            with self.section.visit():
+                pass
+        return work
+
+    def enter_room(self) -> None:
+        """Wait until the queue has room for one more job; jobs themselves do not wait."""
+        room = self.room
+        if room is None or self.closed or room.take() or self.crew.current() is not None:
+            return
+        gate = Lock()
+        gate.acquire()
+        ticket = Ticket(gate.release)
+        room.wait(ticket)
+        if self.closed:
+            ticket.turn_away()
+        try:
+            gate.acquire()
+        except BaseException:
+            if not ticket.leave():
+                room.give()
+            raise
+        if not ticket.granted:
+            raise self.refusal()
+
+    async def enter_room_async(self) -> None:
+        """Wait as `enter_room` does, on the event loop."""
+        room = self.room
+        if room is None or self.closed or room.take() or self.crew.current() is not None:
+            return
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        ticket = Ticket(lambda: _wake(loop, future))
+        room.wait(ticket)
+        if self.closed:
+            ticket.turn_away()
+        try:
+            await future
+        except BaseException:
+            if not ticket.leave():
+                room.give()
+            raise
+        if not ticket.granted:
+            raise self.refusal()
+
+    def refusal(self) -> SchedulerClosed:
+        """Return what a submitter is told who comes too late."""
+        if self.forked:
+            return SchedulerClosed("this is a copy in a forked process: make a scheduler there")
+        return SchedulerClosed("this scheduler was shut down: submit to a new one")
+
+    # Carrying out
+
+    def carry_out(self, attempt: Attempt) -> Ended:
+        """Carry out an attempt in this thread; never raises."""
+        if self._observed:
+            self._catch_up(attempt)
+        form = attempt.work.form
+        if self.runner is None:
+            said = carry_out(attempt)
+        else:
+            said = self.runner.carry_out(
+                form.call,
+                attempt.work.args,
+                attempt.work.kwargs or {},
+                timeout_s=form.timeout_s,
+                stop=attempt.sign(),
+                retry=form.retry,
+            )
+            attempt.value = getattr(said, "value", None)
+        attempt.ended_ns = self.clock_ns()
+        return said
+
+    async def carry_out_async(self, attempt: Attempt) -> Ended:
+        """Carry out an attempt on this event loop; never raises."""
+        if self._observed:
+            await self._catch_up_async(attempt)
+        # Asked to stop before its task had taken a step, so that nothing has cancelled that.
+        said = Unbegun("stopped") if stopped(attempt) else await carry_out_async(attempt)
+        attempt.ended_ns = self.clock_ns()
+        return said
+
+    def _catch_up(self, attempt: Attempt) -> None:
+        while wait_ns := self._late_ns(attempt):
+            time.sleep(wait_ns / 1e9)
+
+    async def _catch_up_async(self, attempt: Attempt) -> None:
+        wait_ns = self._late_ns(attempt)
+        while wait_ns:
+            await asyncio.sleep(wait_ns / 1e9)
+            wait_ns = self._late_ns(attempt)
+
+    def _late_ns(self, attempt: Attempt) -> int:
+        """Move the start of an attempt to where it is called; return how long to wait before."""
+        while self.clock_ns() - attempt.started_ns > LATE_NS:
+            self.section.enter()
+            try:
+                wait_ns = self.agenda.restamp(attempt, self.clock_ns())
+            finally:
+                self.section.leave()
+            if wait_ns:
+                return wait_ns
+        return 0
+
+    def _stop(self, attempt: Attempt) -> None:
+        attempt.sign().raise_()
+        if attempt.is_async:
+            self.crew.cancel(attempt)
+
+    # Looking
+
+    def cancel(self, work: Work) -> CancelAnswer:
+        """Keep a job from starting, or ask it to stop."""
+        if self.section.mine:  # in a finalizer, inside: it is done as soon as that is over
+            self.agenda.inbox.append(lambda agenda, now_ns: agenda.cancel(work, now_ns))
+            return CancelAnswer.REQUESTED
+        with self.section.visit() as now_ns:
+            return self.agenda.cancel(work, now_ns)
+
+    def find(self, job_id: int | str) -> Work:
+        """Return a job that is remembered."""
+        work = self.jobs.get(job_id)
+        if work is None:
+            raise JobNotFound(job_id)
+        return work
+
+    def counts(self) -> dict[State, int]:
+        """Return how many jobs are in each state, all of one instant."""
+        with self.section.visit():
+            return self._counts()
+
+    def _counts(self) -> dict[State, int]:
+        on_slot = self.agenda.on_slot
+        running = sum(each is not None and each.ending is None for each in on_slot)
+        return self.agenda.tally.by_state(running)
+
+    def states(self) -> dict[int | str, State]:
+        """Return the state of every job that is remembered, all of one instant."""
+        with self.section.visit():
+            return {work.id: work.state for work in list(self.jobs.values())}
+
+    def snapshot(self) -> Snapshot:
+        """Return everything on record, all of one instant."""
+        with self.section.visit() as now_ns:
+            works = list(self.jobs.values())
+            counts = self._counts()
+            for state, count in self._forgotten.items():
+                counts[state] -= count
+            return Snapshot(
+                now_ns,
+                works,
+                [work.state for work in works],
+                list(attempt_records(works, self.agenda.idleness, now_ns)),
+                [history_of(work, at, self.uuid) for at, work in enumerate(works, start=1)],
+                counts,
+            )
+
+    def records(self) -> list[AttemptRecord[int | str]]:
+        """Return a record of every attempt that has started."""
+        with self.section.visit() as now_ns:
+            works = list(self.jobs.values())
+            return list(attempt_records(works, self.agenda.idleness, now_ns))
+
+    def report(self) -> BatchReport:
+        """Return how the batch went."""
+        return BatchReport.of(batch_record(self.snapshot(), self.agenda.idleness, self.options))
+
+    def violations(self) -> list[Violation]:
+        """Return what is on record against the contract."""
+        return list(violations_in(self.snapshot(), self.options))
+
+    def result_of(self, work: Work) -> Any:
+        """Return what a job that has ended returned, or raise what became of it."""
+        if work.state is State.SUCCEEDED:
+            return work.outcome
+        raised = work.outcome if work.state is State.FAILED else None
+        if isinstance(raised, Raised):
+            text, _, trace = raised.error.partition("\n\n")
+            error = JobFailed(work.id, work.state, text, raised.error_type)
+            error.add_note(trace)
+            raise error
+        raise JobFailed(work.id, work.state, work.reason or "")
+
+    # Waiting
+
+    def wait(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait for some jobs, or for all."""
+        if works is not None and all(work.state in TERMINAL for work in works):
+            return
+        gate = Lock()
+        gate.acquire()
+        watch = self.watch(works, gate.release, hopeless=timeout_s is None)
+        if watch is None:
+            return
+        ended = False
+        try:
+            ended = gate.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s))
+        finally:
+            self.unwatch(watch, works, gate.release, ended=ended)
+        self._check_end(ended=ended, timeout_s=timeout_s)
+
+    async def wait_async(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait as `wait` does, on the event loop."""
+        if works is not None and all(work.state in TERMINAL for work in works):
+            return
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def call() -> None:
+            _wake(loop, future)
+
+        watch = self.watch(works, call, hopeless=timeout_s is None)
+        if watch is None:
+            return
+        try:
+            await asyncio.wait([future], timeout=timeout_s)
+        finally:
+            self.unwatch(watch, works, call, ended=future.done())
+        self._check_end(ended=future.done(), timeout_s=timeout_s)
+
+    def _check_end(self, *, ended: bool, timeout_s: float | None) -> None:
+        assert not self.broken, "a bug of the scheduler has ended a worker: the log says which"
+        if not ended:
+            raise TimeoutError(f"not ended within {timeout_s:g} s")
+
+    def watch(
+        self, works: Sequence[Work] | None, call: Callable[[], None], *, hopeless: bool
+    ) -> Watch | None:
+        """Have `call` called once jobs have ended; None where they have.
+
+        Args:
+            works: Which jobs; None for all.
+            call: Called outside the lock, from any thread.
+            hopeless: Whether to raise where a job asks for what cannot end before it does.
+        """
+        if self.forked:
+            raise self.refusal()
+        attempt = self.crew.current()
+        watch = Watch(self.agenda, call)
+        with self.section.visit():
+            if self.broken or (works is None and not self.agenda.tally.open):
+                return None
+            if attempt is not None and hopeless:
+                self._check_hope(attempt, works)
+            if works is None:
+                self.agenda.when_idle.append(call)
+            elif not watch.attach(works):
+                return None
+            return watch
+
+    def _check_hope(self, attempt: Attempt, works: Sequence[Work] | None) -> None:
+        if works is None:
+            raise DeadlockError(attempt.work.id, "waits for all jobs, so for itself: name some")
+        self.waiting[attempt] = works
+        if is_hopeless(self.agenda, self.waiting, attempt):
+            del self.waiting[attempt]
+            raise DeadlockError(
+                attempt.work.id,
+                "waits for jobs that cannot end before it: submit them with after=, or raise "
+                "workers",
+            )
+
+    def unwatch(
+        self, watch: Watch, works: Sequence[Work] | None, call: Callable[[], None], *, ended: bool
+    ) -> None:
+        """Take back a watch."""
+        attempt = self.crew.current()
+        if ended and attempt is None:
+            return
+        with self.section.visit():
+            if attempt is not None:
+                self.waiting.pop(attempt, None)
+            if works is not None:
+                watch.detach(works)
+            elif call in self.agenda.when_idle:
+                self.agenda.when_idle.remove(call)
+
+    # Ending
+
+    def _forget(self, work: Work) -> None:
+        kept = self.options.kept
+        assert kept is not None
+        self._remembered.append(work)
+        while len(self._remembered) > kept:
+            old = self._remembered.popleft()
+            self._forgotten[old.state] += 1
+            self.jobs.pop(old.id, None)
+
+    def breaks(self) -> None:
+        """Say that a bug of ours has ended a worker: whoever waits is told."""
+        self.broken = self.closed = True
+        self.section.enter()
+        agenda = self.agenda
+        for watching in agenda.watched.values():
+            for hit in watching:
+                hit()
+        agenda.outbox += agenda.when_idle
+        self.section.leave()
+
+    def close(self, mode: str) -> None:
+        """Take in nothing more, and end what `mode` says. Takes no lock, and does not wait."""
+        self.closed = True
+        if self.room is not None:
+            self.room.close()
+        self.agenda.inbox.append(lambda agenda, now_ns: self._order(mode, agenda, now_ns))
+        self.crew.ring()
+
+    def _order(self, mode: str, agenda: Agenda, now_ns: int) -> None:
+        agenda.refuses = True
+        if mode == "drain":
+            return
+        agenda.ends = True
+        for work in list(self.jobs.values()):
+            if work.state not in TERMINAL and (mode == "abort" or work.state is not State.RUNNING):
+                agenda.cancel(work, now_ns)
+
+    def abandon(self) -> list[Work]:
+        """End, for good, whatever has not ended; return what still ran."""
+        left: list[Work] = []
+        with self.section.visit() as now_ns:
+            self._order("abort", self.agenda, now_ns)
+            for attempt in self.agenda.on_slot:
+                if attempt is not None and attempt.ending is None:
+                    self.agenda.give_up(attempt, now_ns)
+                    left.append(attempt.work)
+        return left
+
+
+def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    def wake() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(wake)

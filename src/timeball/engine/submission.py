@@ -1,0 +1,196 @@
+"""From what somebody submits to a job: checks, options, and what jobs of one form share."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextvars import copy_context
+from datetime import datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from timeball import chance
+from timeball.action.kind import PRIORITY_MAX, Kind
+from timeball.action.parameters import Parameters
+from timeball.action.registry import DEFAULT
+from timeball.core.rate import NS_PER_S
+from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
+from timeball.core.retry import Retry
+from timeball.core.states import State
+from timeball.engine.handles import Form, Work
+from timeball.errors import UsageError
+
+if TYPE_CHECKING:
+    from timeball.engine.engine import Engine
+
+OPTIONS: Final = frozenset(
+    {"after", "delay_s", "id", "key", "priority", "retry", "rule", "run_at", "timeout_s"}
+)
+RULES: Final = ("all_success", "all_done")
+_OF_FORM: Final = frozenset({"priority", "retry", "timeout_s"})
+_FORMS_MAX: Final = 256
+"""Remembered forms; more than that are lambdas, each submitted once."""
+
+
+class Submission:
+    """Makes the jobs of one engine.
+
+    Args:
+        engine: Whose jobs they are.
+        handle: What a job is made as.
+        retry: For callables that are no kinds.
+        transfers: Whether callables run in other processes.
+    """
+
+    def __init__(
+        self, engine: Engine, handle: type[Work], *, retry: Retry, transfers: bool
+    ) -> None:
+        self._engine = engine
+        self._handle = handle
+        self._retry = retry
+        self._transfers = transfers
+        self._forms: dict[Hashable, Form] = {}
+        self._numbers = count(1)
+
+    def work(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Work:
+        """Return a new job that nobody else knows yet.
+
+        Raises:
+            UsageError: Something that can never work, and what to write instead.
+        """
+        options: Mapping[str, Any] = {}
+        if kwargs and not OPTIONS.isdisjoint(kwargs):
+            options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
+        form = self._form(call, options)
+        work = self._handle(form, next(self._numbers), args, kwargs or None)
+        variables = copy_context()
+        if len(variables):
+            work.context = variables
+        if options:
+            self._apply(work, options)
+        return work
+
+    def _form(self, call: Callable[..., Any], options: Mapping[str, Any]) -> Form:
+        own = {name: options[name] for name in _OF_FORM & options.keys()}
+        try:
+            known = (call, *sorted(own.items())) if own else call
+            form = self._forms.get(known)
+        except TypeError:  # the callable has no hash
+            return self._new_form(call, own)
+        if form is None:
+            form = self._new_form(call, own)
+            if len(self._forms) >= _FORMS_MAX:
+                self._forms.clear()
+            self._forms[known] = form
+        return form
+
+    def _new_form(self, call: Callable[..., Any], own: Mapping[str, Any]) -> Form:
+        if not callable(call):
+            raise UsageError(f"{call!r} cannot be called: submit a function, then its arguments")
+        name = getattr(call, "__qualname__", None) or type(call).__qualname__
+        form = Form(self._engine, call, name)
+        form.retry, form.priority = self._retry, PRIORITY_DEFAULT
+        form.max_crashes = MAX_CRASHES_DEFAULT
+        form.is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
+            getattr(call, "__call__", None)  # noqa: B004 - its own, if it is an object
+        )
+        kind = _kind_of(call)
+        if kind is not None:
+            form.name, form.retry, form.timeout_s = kind.name, kind.retry, kind.timeout_s
+            form.priority, form.max_crashes = kind.priority, kind.max_crashes
+            form.once = kind.delivery is Delivery.AT_MOST_ONCE
+        form.context = kind.parameters.context if kind else _context_of(call)
+        for option, value in own.items():
+            setattr(form, option, value)
+        _check(form)
+        transfers = self._transfers and not form.is_async
+        if transfers and form.context:
+            raise UsageError(
+                f"{name} asks for a Context, which cannot leave this process: leave "
+                "the parameter out, or use runner='threads'"
+            )
+        form.signs = form.context is not None or transfers
+        return form
+
+    def _apply(self, work: Work, options: Mapping[str, Any]) -> None:
+        job_id, key = options.get("id"), options.get("key")
+        if job_id is not None:
+            if not (isinstance(job_id, str) and job_id):
+                raise UsageError(f"id is {job_id!r}: write a text, or leave it out for a number")
+            work.id = job_id
+        if key is not None and not isinstance(key, str):
+            raise UsageError(f"key is {key!r}: write a text")
+        work.key = key
+        delay_s = _delay_s(options)
+        if delay_s > 0:
+            now_ns = self._engine.clock_ns()
+            more = work.with_more()
+            more.due_ns = more.first_due_ns = now_ns + math.ceil(delay_s * NS_PER_S)
+            work.state = State.SCHEDULED
+        rule = options.get("rule", RULES[0])
+        if rule not in RULES:
+            raise UsageError(f"rule is {rule!r}: write {' or '.join(map(repr, RULES))}")
+        after = self._parents(work, options.get("after") or ())
+        if after:
+            more = work.with_more()
+            more.after, more.all_done = after, rule == "all_done"
+            work.state = State.WAITING
+
+    def _parents(self, work: Work, after: Sequence[Any]) -> tuple[Work, ...]:
+        if isinstance(after, str | Work):
+            raise UsageError("after is one job: write a list, after=[job]")
+        return tuple(self._parent(work, each) for each in after)
+
+    def _parent(self, work: Work, parent: Any) -> Work:
+        if parent == work.id:
+            raise UsageError(f"job {work.id} would wait for itself, a cycle: take it out of after")
+        found = parent if isinstance(parent, Work) else self._engine.jobs.get(parent)
+        if found is None:
+            raise UsageError(f"after names {parent!r}, which is not here: submit parents first")
+        if found.form.engine is not self._engine:
+            raise UsageError(f"after names {found!r} of another scheduler: submit both to one")
+        return found
+
+
+def _kind_of(call: Callable[..., Any]) -> Kind | None:
+    try:
+        return DEFAULT.kind_of(call)
+    except (TypeError, UsageError):  # UnknownKind is one, and so is a lambda without a name
+        return None
+
+
+def _context_of(call: Callable[..., Any]) -> str | None:
+    # Most have no annotations at all; to read a signature costs more than all the rest.
+    if not getattr(inspect.unwrap(call), "__annotations__", None):
+        return None
+    try:
+        return Parameters.of(call).context
+    except UsageError:
+        return None
+
+
+def _check(form: Form) -> None:
+    timeout_s = form.timeout_s
+    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise UsageError(f"timeout_s is {timeout_s!r}: write seconds above 0, or None")
+    if not (type(form.priority) is int and 0 <= form.priority <= PRIORITY_MAX):
+        raise UsageError(f"priority is {form.priority!r}: write 0 to 9; 9 starts first")
+    if not isinstance(form.retry, Retry):
+        raise UsageError(f"retry is {form.retry!r}: write Retry({form.retry!r})")
+    if form.once and form.retry.max_retries:
+        raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
+
+
+def _delay_s(options: Mapping[str, Any]) -> float:
+    run_at, delay_s = options.get("run_at"), options.get("delay_s")
+    if run_at is None:
+        delay = 0.0 if delay_s is None else delay_s
+        if not (isinstance(delay, int | float) and math.isfinite(delay) and delay >= 0):
+            raise UsageError(f"delay_s is {delay_s!r}: write seconds, 0 or more")
+        return float(delay)
+    if delay_s is not None:
+        raise UsageError("run_at and delay_s exclude each other: write one of them")
+    if not isinstance(run_at, datetime) or run_at.tzinfo is None:
+        raise UsageError(f"run_at is {run_at!r}: write an aware datetime, such as one in UTC")
+    return (run_at - chance.now()).total_seconds()
