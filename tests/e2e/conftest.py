@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.e2e.programs import Place
@@ -30,6 +31,20 @@ def make_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
     yield make
     for each in places:
         each.end()
+
+
+class Demo(NamedTuple):
+    """One run of `timeball demo`."""
+
+    place: Place
+    table: str
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo, run once for all who look at what it leaves and says."""
+    place = Place(tmp_path_factory.mktemp("d"))
+    return Demo(place, place.said("demo"))
 
 
 @pytest.fixture

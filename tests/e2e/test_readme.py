@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.e2e.conftest import Demo
 from tests.e2e.programs import Place
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +50,12 @@ def test_every_promise_has_a_test() -> None:
 
 
 @pytest.mark.slow
-def test_the_table_of_the_demo_has_the_rows_and_the_sums_of_the_real_one(place: Place) -> None:
+def test_the_table_of_the_demo_has_the_rows_and_the_sums_of_the_real_one(demo: Demo) -> None:
     def rows(text: str) -> dict[str, tuple[int, str]]:
         found = re.findall(r"^(\w[\w ]*?) {2,}(\d+) *(.*)$", text, re.MULTILINE)
         return {name: (int(count), remark) for name, count, remark in found}
 
-    shown, real = rows(block("WHAT ")), rows(place.said("demo"))
+    shown, real = rows(block("WHAT ")), rows(demo.table)
     assert [(name, remark) for name, (_, remark) in shown.items()] == [
         (name, remark) for name, (_, remark) in real.items()
     ]
