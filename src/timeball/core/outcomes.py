@@ -104,14 +104,14 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
 
 def _the_only_attempt(turn: Turn, outcome: Raised | Snoozed | Unbegun, run: Run) -> Settlement:
     """An at-most-once job whose one attempt did not bring it to an end: it has failed."""
+    error_type: str | None = None
     match outcome:
-        case Raised(error_type=error_type, error=error):
-            reason = outcome.reason or "exhausted"
+        case Raised(error=error):
+            error_type, reason = outcome.error_type, outcome.reason or "exhausted"
         case Snoozed():
-            reason, error_type = "at_most_once", None
-            error = "it asked to be run again, and may run only once"
+            reason, error = "at_most_once", "it asked to be run again, and may run only once"
         case Unbegun():
-            reason, error_type = "lost", None
+            reason = "lost"
             error = "its worker was stopped in the middle of it, and it may run only once"
         case _:
             assert_never(outcome)

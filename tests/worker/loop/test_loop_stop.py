@@ -40,7 +40,7 @@ def test_a_stop_lets_what_runs_end_and_gives_the_rest_back(
 ) -> None:
     monkeypatch.setattr("timeball.worker.pace.Pace.lacking", lambda *_: 5)
     gate, begun = threading.Event(), threading.Semaphore(0)
-    shop.job(name="long")(lambda: begun.release() or gate.wait(PATIENCE_S) and None)
+    shop.job(name="long")(lambda: begun.release() or (gate.wait(PATIENCE_S) and None))
     for _ in range(5):
         shop.submit("long")
     with shop.at_work(slots=2) as worker:
