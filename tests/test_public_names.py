@@ -4,10 +4,10 @@ import sys
 import timeball
 
 NAMES = {
-    "AsyncClient", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError", "Delivery",
-    "Handle", "Job", "PermanentError", "Rate", "Retry", "Scheduler", "SchedulerClosed", "Snooze",
-    "State", "StoreUnavailable", "TimeballError", "UsageError", "__version__", "connect",
-    "connect_async", "cron", "job",
+    "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
+    "Delivery", "Handle", "Job", "PermanentError", "Rate", "Retry", "Scheduler", "SchedulerClosed",
+    "Snooze", "State", "StoreUnavailable", "TimeballError", "UsageError", "__version__",
+    "connect", "connect_async", "cron", "job",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from timeball.core.retry import PermanentError as PermanentError
     from timeball.core.retry import Retry as Retry
     from timeball.core.states import State as State
+    from timeball.engine.async_scheduler import AsyncScheduler as AsyncScheduler
     from timeball.engine.scheduler import Scheduler as Scheduler
     from timeball.errors import DeadlockError as DeadlockError
     from timeball.errors import SchedulerClosed as SchedulerClosed
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AsyncClient": "client",
+    "AsyncScheduler": "engine.async_scheduler",
     "Cancel": "action.context",
     "CancelAnswer": "core.records",
     "Client": "client",

@@ -15,6 +15,17 @@ _LEFTOVERS_S: Final = 0.5
 _log = logging.getLogger(__name__)
 
 
+def wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    """Let whoever awaits `future` go on; from any thread, and as often as you like."""
+
+    def finish() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(finish)
+
+
 class Strands(Generic[A]):
     """Attempts on one loop, each with a task and variables of its own.
 
@@ -35,7 +46,7 @@ class Strands(Generic[A]):
         self._loop = loop
         self._after = after
         self._broken = broken
-        self._running: dict[A, asyncio.Task[None]] = {}
+        self._running: dict[asyncio.Task[Any], A] = {}
         """Of the attempts that have taken their first step."""
 
     def begin(self, attempt: A) -> None:
@@ -49,16 +60,16 @@ class Strands(Generic[A]):
 
     def attempt_of(self, task: asyncio.Task[Any] | None) -> A | None:
         """Return the attempt that a task carries out."""
-        return next((a for a, running in self._running.items() if running is task), None)
+        return None if task is None else self._running.get(task)
 
     async def _carry(self, attempt: A) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._running[attempt] = task
+        self._running[task] = attempt
         sound = False
         try:
             said = await attempt.run_async()
-            del self._running[attempt]
+            del self._running[task]
             following = self._after(attempt, said)
             sound = True
         finally:
@@ -68,9 +79,9 @@ class Strands(Generic[A]):
             self.begin(following)
 
     def _cancel(self, attempt: A | None) -> None:
-        running = self._running
-        for task in running.values() if attempt is None else filter(None, [running.get(attempt)]):
-            task.cancel()
+        for task, running in self._running.items():
+            if attempt is None or running is attempt:
+                task.cancel()
 
 
 class EventLoop(Generic[A]):

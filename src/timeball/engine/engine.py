@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from threading import Lock
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -34,12 +33,12 @@ from timeball.engine.chronicle import (
 from timeball.engine.handles import Attempt, Work
 from timeball.engine.lanes import Lanes, aging_ns
 from timeball.engine.options import Options
-from timeball.engine.room import Room, Ticket
+from timeball.engine.room import Room
 from timeball.engine.runner import Ended, Runner
 from timeball.engine.section import Section
 from timeball.engine.submission import Submission
-from timeball.engine.waits import Watch, is_hopeless
-from timeball.errors import DeadlockError, JobFailed, JobNotFound, SchedulerClosed, UsageError
+from timeball.engine.waits import Waits
+from timeball.errors import JobFailed, JobNotFound, SchedulerClosed, UsageError
 
 GUARD_NS: Final = 500_000
 """Added to the window, for what passes between a recorded start and the callable's own reading."""
@@ -108,8 +107,7 @@ class Engine:
         )
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
-        self.waiting: dict[Attempt, Sequence[Work]] = {}
-        """Attempts that wait for jobs without a time limit; under the lock."""
+        self.waits = Waits(self)
 
     # Submitting
 
@@ -133,41 +131,13 @@ class Engine:
     def enter_room(self) -> None:
         """Wait until the queue has room for one more job; jobs themselves do not wait."""
         room = self.room
-        if room is None or self.closed or room.take() or self.crew.current() is not None:
-            return
-        gate = Lock()
-        gate.acquire()
-        ticket = Ticket(gate.release)
-        room.wait(ticket)
-        if self.closed:
-            ticket.turn_away()
-        try:
-            gate.acquire()
-        except BaseException:
-            if not ticket.leave():
-                room.give()
-            raise
-        if not ticket.granted:
+        if room is not None and self.crew.current() is None and not room.enter():
             raise self.refusal()
 
     async def enter_room_async(self) -> None:
         """Wait as `enter_room` does, on the event loop."""
         room = self.room
-        if room is None or self.closed or room.take() or self.crew.current() is not None:
-            return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        ticket = Ticket(lambda: _wake(loop, future))
-        room.wait(ticket)
-        if self.closed:
-            ticket.turn_away()
-        try:
-            await future
-        except BaseException:
-            if not ticket.leave():
-                room.give()
-            raise
-        if not ticket.granted:
+        if room is not None and self.crew.current() is None and not await room.enter_async():
             raise self.refusal()
 
     def refusal(self) -> SchedulerClosed:
@@ -308,100 +278,6 @@ class Engine:
             raise error
         raise JobFailed(work.id, work.state, work.reason or "")
 
-    # Waiting
-
-    def wait(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
-        """Wait for some jobs, or for all."""
-        if works is not None and all(work.state in TERMINAL for work in works):
-            return
-        gate = Lock()
-        gate.acquire()
-        watch = self.watch(works, gate.release, hopeless=timeout_s is None)
-        if watch is None:
-            return
-        ended = False
-        try:
-            ended = gate.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s))
-        finally:
-            self.unwatch(watch, works, gate.release, ended=ended)
-        self._check_end(ended=ended, timeout_s=timeout_s)
-
-    async def wait_async(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
-        """Wait as `wait` does, on the event loop."""
-        if works is not None and all(work.state in TERMINAL for work in works):
-            return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-
-        def call() -> None:
-            _wake(loop, future)
-
-        watch = self.watch(works, call, hopeless=timeout_s is None)
-        if watch is None:
-            return
-        try:
-            await asyncio.wait([future], timeout=timeout_s)
-        finally:
-            self.unwatch(watch, works, call, ended=future.done())
-        self._check_end(ended=future.done(), timeout_s=timeout_s)
-
-    def _check_end(self, *, ended: bool, timeout_s: float | None) -> None:
-        assert not self.broken, "a bug of the scheduler has ended a worker: the log says which"
-        if not ended:
-            raise TimeoutError(f"not ended within {timeout_s:g} s")
-
-    def watch(
-        self, works: Sequence[Work] | None, call: Callable[[], None], *, hopeless: bool
-    ) -> Watch | None:
-        """Have `call` called once jobs have ended; None where they have.
-
-        Args:
-            works: Which jobs; None for all.
-            call: Called outside the lock, from any thread.
-            hopeless: Whether to raise where a job asks for what cannot end before it does.
-        """
-        if self.forked:
-            raise self.refusal()
-        attempt = self.crew.current()
-        watch = Watch(self.agenda, call)
-        with self.section.visit():
-            if self.broken or (works is None and not self.agenda.tally.open):
-                return None
-            if attempt is not None and hopeless:
-                self._check_hope(attempt, works)
-            if works is None:
-                self.agenda.when_idle.append(call)
-            elif not watch.attach(works):
-                return None
-            return watch
-
-    def _check_hope(self, attempt: Attempt, works: Sequence[Work] | None) -> None:
-        if works is None:
-            raise DeadlockError(attempt.work.id, "waits for all jobs, so for itself: name some")
-        self.waiting[attempt] = works
-        if is_hopeless(self.agenda, self.waiting, attempt):
-            del self.waiting[attempt]
-            raise DeadlockError(
-                attempt.work.id,
-                "waits for jobs that cannot end before it: submit them with after=, or raise "
-                "workers",
-            )
-
-    def unwatch(
-        self, watch: Watch, works: Sequence[Work] | None, call: Callable[[], None], *, ended: bool
-    ) -> None:
-        """Take back a watch."""
-        attempt = self.crew.current()
-        if ended and attempt is None:
-            return
-        with self.section.visit():
-            if attempt is not None:
-                self.waiting.pop(attempt, None)
-            if works is not None:
-                watch.detach(works)
-            elif call in self.agenda.when_idle:
-                self.agenda.when_idle.remove(call)
-
     # Ending
 
     def _forget(self, work: Work) -> None:
@@ -451,12 +327,3 @@ class Engine:
                     self.agenda.give_up(attempt, now_ns)
                     left.append(attempt.work)
         return left
-
-
-def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    def wake() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(wake)

@@ -219,7 +219,7 @@ class Handle(Work, Generic[R]):
             TimeoutError: It has not ended within `timeout_s` seconds.
             DeadlockError: Called by a job that this one waits for, in whatever way.
         """
-        self.form.engine.wait([self], timeout_s)
+        self.form.engine.waits.wait([self], timeout_s)
         value: R = self.form.engine.result_of(self)
         return value
 
@@ -231,7 +231,7 @@ class AsyncHandle(Work, Generic[R]):
 
     async def result(self, timeout_s: float | None = None) -> R:
         """Wait for it and return what it returned. See `Handle.result`."""
-        await self.form.engine.wait_async([self], timeout_s)
+        await self.form.engine.waits.wait_async([self], timeout_s)
         value: R = self.form.engine.result_of(self)
         return value
 

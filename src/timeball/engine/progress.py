@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,6 +44,12 @@ class Progress:
             self.show()
         wait(max(0.0, left_s))
         self.show(last=True)
+
+    async def keep_showing(self) -> None:
+        """Show it until cancelled."""
+        while True:
+            self.show()
+            await asyncio.sleep(_STEP_S)
 
     def show(self, *, last: bool = False) -> None:
         """Show where it is now: on a terminal always, elsewhere now and then."""

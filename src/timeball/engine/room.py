@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
+from threading import Lock
+
+from timeball.engine.aio import wake
 
 
 class Ticket:
@@ -44,6 +48,7 @@ class Room:
     def __init__(self, size: int) -> None:
         self._free = [None] * size
         self._line: deque[Ticket] = deque()
+        self._closed = False
 
     def take(self) -> bool:
         """Take room for one job if there is some and nobody waits for it."""
@@ -60,13 +65,53 @@ class Room:
         self._line.append(ticket)
         self._match()
 
+    def enter(self) -> bool:
+        """Wait for room for one job; return False where the room was closed meanwhile."""
+        if self.take():
+            return True
+        gate = Lock()
+        gate.acquire()
+        ticket = self._queue_up(gate.release)
+        try:
+            gate.acquire()
+        except BaseException:
+            self._give_back(ticket)
+            raise
+        return ticket.granted
+
+    async def enter_async(self) -> bool:
+        """Wait as `enter` does, on the event loop."""
+        if self.take():
+            return True
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        ticket = self._queue_up(lambda: wake(loop, future))
+        try:
+            await future
+        except BaseException:
+            self._give_back(ticket)
+            raise
+        return ticket.granted
+
+    def _queue_up(self, call: Callable[[], None]) -> Ticket:
+        ticket = Ticket(call)
+        self.wait(ticket)
+        if self._closed:
+            ticket.turn_away()
+        return ticket
+
+    def _give_back(self, ticket: Ticket) -> None:
+        if not ticket.leave() and ticket.granted:
+            self.give()
+
     def give(self) -> None:
         """Give back the room of one job."""
         self._free.append(None)
         self._match()
 
     def close(self) -> None:
-        """Turn away all who wait."""
+        """Turn away all who wait, and who come."""
+        self._closed = True
         while self._line:
             self._line.popleft().turn_away()
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from timeball.core.states import TERMINAL, State
 from timeball.engine.agenda import Agenda
+from timeball.engine.aio import wake
 from timeball.engine.handles import Attempt, Work
+from timeball.errors import DeadlockError
+
+if TYPE_CHECKING:
+    from timeball.engine.engine import Engine
 
 
 class Watch:
@@ -80,3 +88,99 @@ def is_hopeless(
                 hopeful.add(each)
                 found = True
     return attempt not in hopeful
+
+
+class Waits:
+    """Who waits for jobs of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: dict[Attempt, Sequence[Work]] = {}
+        """Attempts that wait for jobs without a time limit; under the lock."""
+
+    def wait(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait for some jobs, or for all.
+
+        Raises:
+            TimeoutError: They have not ended in time.
+            DeadlockError: Asked by a job that has to end before they can.
+        """
+        gate = Lock()
+        gate.acquire()
+        watch = self._watch(works, gate.release, for_ever=timeout_s is None)
+        if watch is None:
+            return
+        ended = False
+        try:
+            ended = gate.acquire(timeout=-1 if timeout_s is None else max(0.0, timeout_s))
+        finally:
+            self._unwatch(watch, works, gate.release, ended=ended)
+        self._check_end(ended=ended, timeout_s=timeout_s)
+
+    async def wait_async(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait as `wait` does, on the event loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def call() -> None:
+            wake(loop, future)
+
+        watch = self._watch(works, call, for_ever=timeout_s is None)
+        if watch is None:
+            return
+        try:
+            await asyncio.wait([future], timeout=timeout_s)
+        finally:
+            self._unwatch(watch, works, call, ended=future.done())
+        self._check_end(ended=future.done(), timeout_s=timeout_s)
+
+    def _check_end(self, *, ended: bool, timeout_s: float | None) -> None:
+        assert not self._engine.broken, "a bug of ours has ended a worker: the log says which"
+        if not ended:
+            raise TimeoutError(f"not ended within {timeout_s:g} s")
+
+    def _watch(
+        self, works: Sequence[Work] | None, call: Callable[[], None], *, for_ever: bool
+    ) -> Watch | None:
+        """Have `call` called, outside the lock, once jobs have ended; None where they have."""
+        engine = self._engine
+        if works is not None and all(work.state in TERMINAL for work in works):
+            return None
+        if engine.forked:
+            raise engine.refusal()
+        attempt = engine.crew.current()
+        watch = Watch(engine.agenda, call)
+        with engine.section.visit():
+            if engine.broken or (works is None and not engine.agenda.tally.open):
+                return None
+            if attempt is not None and for_ever:
+                self._check_hope(attempt, works)
+            if works is None:
+                engine.agenda.when_idle.append(call)
+            elif not watch.attach(works):
+                return None
+            return watch
+
+    def _check_hope(self, attempt: Attempt, works: Sequence[Work] | None) -> None:
+        job = attempt.work.id
+        if works is None:
+            raise DeadlockError(job, "waits for all jobs, so for itself: name those it needs")
+        self._waiting[attempt] = works
+        if is_hopeless(self._engine.agenda, self._waiting, attempt):
+            del self._waiting[attempt]
+            advice = "submit what needs them with after=, or raise workers"
+            raise DeadlockError(job, f"waits for jobs that cannot end before it does: {advice}")
+
+    def _unwatch(
+        self, watch: Watch, works: Sequence[Work] | None, call: Callable[[], None], *, ended: bool
+    ) -> None:
+        attempt = self._engine.crew.current()
+        if ended and attempt is None:
+            return
+        with self._engine.section.visit():
+            if attempt is not None:
+                self._waiting.pop(attempt, None)
+            if works is not None:
+                watch.detach(works)
+            elif call in self._engine.agenda.when_idle:
+                self._engine.agenda.when_idle.remove(call)
