@@ -34,6 +34,13 @@ CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",
     "action/python.py": "a job's own function, and the exceptions it makes",
     "action/registry.py": "a module of the user's, while it is imported",
+    "engine/process_child.py": "a job's own function, and the objects that it takes and returns",
+    "engine/processes.py": "an object's own word on how it is pickled",
+}
+# Where data may become objects and code: file of the package -> whose data it is.
+UNSAFE_PLACES = {
+    "engine/process_child.py": "what its own parent writes into a pipe that nobody else holds",
+    "engine/processes.py": "what its own child writes into a pipe that nobody else holds",
 }
 
 VAGUE_NAMES = re.compile(r"base_.*|common|helpers?|managers?|misc|utils?")
@@ -208,7 +215,8 @@ def test_sql_lives_in_sql_files(source: Source) -> None:
 
 @every_module
 def test_nothing_turns_data_into_code(source: Source) -> None:
-    assert not UNSAFE_MODULES & set(imported(source))
+    unsafe = UNSAFE_MODULES & set(imported(source))
+    assert unsafe == ({"pickle"} if source.name in UNSAFE_PLACES else set())
     assert [name for name in dotted_names(source) if UNSAFE_CALLS.fullmatch(name)] == []
 
 
@@ -228,7 +236,7 @@ def test_all_is_caught_only_around_foreign_code(source: Source) -> None:
 
 def test_the_lists_of_exceptions_name_files_that_exist() -> None:
     names = {source.name for source in PRODUCT}
-    assert (CLOCK_AND_DICE.keys() | CATCH_ALL.keys()) - names == set()
+    assert (CLOCK_AND_DICE.keys() | CATCH_ALL.keys() | UNSAFE_PLACES.keys()) - names == set()
 
 
 def strings(source: Source) -> list[str]:
