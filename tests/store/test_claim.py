@@ -174,3 +174,26 @@ def test_claims_at_once_grant_each_turn_once(world: World) -> None:
         turns = [turn for batch in pool.map(drain, workers) for turn in batch]
     assert len(turns) == len(jobs)
     assert set(uuids(turns)) == jobs
+
+
+def test_what_was_granted_to_a_claim_that_nobody_waits_for_is_given_out_again(
+    world: World,
+) -> None:
+    worker = world.worker()
+    known = world.start(worker)
+    lost = [world.submit() for _ in range(3)]
+    unheard = world.store.claim(worker, limit=2, request=uuid4(), floors={})
+    found = world.store.claim(
+        worker, limit=5, request=uuid4(), floors={}, newest={known.lane: known.seq}
+    )
+    assert found == unheard
+    rest = world.store.claim(
+        worker, limit=5, request=uuid4(), floors={}, newest={known.lane: found[0].seq}
+    )
+    assert [turn.uuid for turn in (*found, *rest)] == lost
+
+
+def test_a_lease_of_another_worker_is_nobody_elses_to_find(world: World) -> None:
+    mine, other = world.worker(), world.worker()
+    world.start(other)
+    assert world.store.claim(mine, limit=5, request=uuid4(), floors={}, newest={}) == []

@@ -101,7 +101,13 @@ class Store(Protocol):
         ...
 
     def claim(
-        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+        self,
+        worker: int,
+        *,
+        limit: int,
+        request: UUID,
+        floors: Mapping[int, int],
+        newest: Mapping[int, int] | None = None,
     ) -> list[Turn]:
         """Grant up to `limit` pending turns of the worker's queues, best first.
 
@@ -114,6 +120,9 @@ class Store(Protocol):
             floors: Per lane, the oldest lease of this worker that still has open turns.
                 What lies below is never looked at again when the worker dies; an absent
                 lane says that there is none.
+            newest: Per lane, the newest lease that the caller knows of. One beyond it was
+                granted to a claim whose answer never came: it is given out again. None:
+                do not look.
 
         Raises:
             WorkerExpired: The worker was given up for dead: register anew.

@@ -109,7 +109,13 @@ class MemoryStore(MemorySchedules):
             return new.id
 
     def claim(
-        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+        self,
+        worker: int,
+        *,
+        limit: int,
+        request: UUID,
+        floors: Mapping[int, int],
+        newest: Mapping[int, int] | None = None,
     ) -> list[Turn]:
         """See `Store.claim`."""
         if not 1 <= limit <= CLAIM_MAX:
@@ -119,6 +125,8 @@ class MemoryStore(MemorySchedules):
             if holder is None or holder.gone:
                 raise WorkerExpired(f"worker {worker} was given up for dead: register anew")
             turns = self._requests.setdefault((worker, request), [])
+            if not turns and newest is not None:
+                turns += self._unknown(worker, newest)
             lanes = [] if turns else self._lanes_of(holder)
             for lane in lanes:
                 if lane.pending and len(turns) < limit:
@@ -222,6 +230,12 @@ class MemoryStore(MemorySchedules):
             return iter([history_of(row) for row in self._rows.values()])
 
     # The rest runs under the lock. First: how jobs come to be pending, and to be granted.
+
+    def _unknown(self, worker: int, newest: Mapping[int, int]) -> list[Turn]:
+        """Return the turns of the first lease of this worker that it has not heard of."""
+        theirs = (lease for lease in self._leases if lease.worker == worker)
+        unheard = (lease for lease in theirs if lease.seq > newest.get(lease.lane, 0))
+        return next((lease.turns for lease in unheard if lease.turns), [])
 
     def _add(self, spec: JobSpec) -> int:
         if spec.uuid in self._ids:

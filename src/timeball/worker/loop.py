@@ -214,8 +214,13 @@ class Worker:
         if self._request is None or self._tenure is None:
             return
         tenure, (request, limit) = self._tenure, self._request
-        floors = tenure.floors()
-        turns = self._store.claim(tenure.worker, limit=limit, request=request, floors=floors)
+        turns = self._store.claim(
+            tenure.worker,
+            limit=limit,
+            request=request,
+            floors=tenure.floors(),
+            newest=tenure.newest,
+        )
         arrived_s = time.monotonic()
         self._request = None
         self._woken = self._woken or bool(turns)

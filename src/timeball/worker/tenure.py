@@ -15,14 +15,15 @@ class Tenure:
         self.worker = worker
         self._open: defaultdict[int, dict[int, int]] = defaultdict(dict)
         """Per lane and lease the turns not yet settled; leases in the order they came."""
-        self._newest: dict[int, int] = {}
+        self.newest: dict[int, int] = {}
+        """Per lane the newest lease that we have heard of."""
 
     def add(self, turns: Iterable[Turn]) -> None:
         """Take over what a claim has granted."""
         for lane, seq, *_ in turns:
             leases = self._open[lane]
             leases[seq] = leases.get(seq, 0) + 1
-            self._newest[lane] = seq
+            self.newest[lane] = seq
 
     def close(self, settlement: Settlement) -> None:
         """Let a turn go whose settlement the store has answered."""
@@ -34,5 +35,5 @@ class Tenure:
     def floors(self) -> dict[int, int]:
         """Return per lane the oldest lease that has open turns, else the one to come."""
         return {
-            lane: next(iter(self._open[lane]), newest + 1) for lane, newest in self._newest.items()
+            lane: next(iter(self._open[lane]), newest + 1) for lane, newest in self.newest.items()
         }

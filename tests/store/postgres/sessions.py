@@ -119,7 +119,14 @@ def jobs_json(count: int, uuids: Sequence[UUID] = (), **fields: object) -> str:
 def claim_of(worker: int, limit: int = 1_000, request: UUID | None = None) -> dict[str, object]:
     """What the statement `claim` takes."""
     ask = request or uuid4()
-    return {"worker": worker, "limit": limit, "request": ask, "lanes": [], "floors": []}
+    return {
+        "worker": worker,
+        "limit": limit,
+        "request": ask,
+        "lanes": [],
+        "floors": [],
+        "newest": None,
+    }
 
 
 def expire_of(worker: int, beat: int | None = None, reason: str = "expired") -> dict[str, object]:

@@ -115,7 +115,8 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
     worker, costs = worker_of(ledger), []
     for _ in range(12):
         submit(ledger, 20)
-        params = {"worker": worker, "limit": 20, "request": uuid4(), "lanes": [], "floors": []}
+        params = {"worker": worker, "limit": 20, "request": uuid4(), "newest": None}
+        params |= {"lanes": [], "floors": []}
         _, plans = explained.run("claim", params)
         costs.append(plans[-1].blocks)
         for turn in claim_all(ledger, worker):

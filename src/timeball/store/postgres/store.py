@@ -120,19 +120,27 @@ class PostgresStore:
         return int(rows[0][0])
 
     def claim(
-        self, worker: int, *, limit: int, request: UUID, floors: Mapping[int, int]
+        self,
+        worker: int,
+        *,
+        limit: int,
+        request: UUID,
+        floors: Mapping[int, int],
+        newest: Mapping[int, int] | None = None,
     ) -> list[Turn]:
         """See `Store.claim`. Two statements: nothing is locked while arguments are sent."""
         if not 1 <= limit <= CLAIM_MAX:
             raise UsageError(f"limit is {limit}: claim 1 to {CLAIM_MAX:,} turns at a time")
+        lanes = sorted({*floors, *(newest or ())})
         while True:
             lane, seq = self._run(
                 "claim",
                 worker=worker,
                 limit=limit,
                 request=request,
-                lanes=list(floors),
-                floors=list(floors.values()),
+                lanes=lanes,
+                floors=[floors.get(lane) for lane in lanes],
+                newest=None if newest is None else [newest.get(lane) for lane in lanes],
             )[0]
             if lane is None:
                 return []

@@ -15,6 +15,7 @@
 -- Plan: pinned, because statistics of a near-empty table cost several times the work.
 CREATE OR REPLACE FUNCTION timeball.claim(
     p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
+    p_newest bigint[] DEFAULT NULL,
     OUT o_lane integer, OUT o_seq bigint
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -58,6 +59,17 @@ BEGIN
         -- two may have been granted while this one waited.
         SELECT lease.lane, lease.seq INTO o_lane, o_seq
         FROM timeball.lease WHERE lease.request = p_request;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+        -- Granted to an earlier request of this worker that it has given up waiting for: a
+        -- backend may come to the lane after its client has gone. Nobody else would find it.
+        SELECT lease.lane, lease.seq INTO o_lane, o_seq
+        FROM timeball.lease
+        WHERE p_newest IS NOT NULL AND lease.worker = p_worker AND lease.lane = v_lane
+          AND lease.seq > coalesce(p_newest[array_position(p_lanes, v_lane)], 0)
+          AND cardinality(lease.job_ids) > 0
+        ORDER BY lease.seq LIMIT 1;
         IF FOUND THEN
             RETURN;
         END IF;

@@ -1,4 +1,6 @@
 -- event: claim (pending -> running)
 -- Grant turns by appending one lease; return its key, or nulls; see the function.
 SELECT o_lane, o_seq
-FROM timeball.claim(%(worker)s, %(limit)s, %(request)s, %(lanes)s::integer[], %(floors)s::bigint[]);
+FROM timeball.claim(
+    %(worker)s, %(limit)s, %(request)s, %(lanes)s::integer[], %(floors)s::bigint[],
+    %(newest)s::bigint[]);
