@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextvars
+import fcntl
 import os
 import signal
+import struct
+import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +55,20 @@ def eventually(holds: Callable[[], object], within_s: float = 10.0) -> bool:
             return False
         time.sleep(0.002)
     return True
+
+
+def descriptors(pid: int) -> int:
+    return len([*Path(f"/proc/{pid}/fd").iterdir()])
+
+
+def freeze(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    assert eventually(lambda: b") T" in Path(f"/proc/{pid}/stat").read_bytes())
+
+
+def waiting_in(pipe: int) -> int:
+    count: int = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+    return count
 
 
 def marked(mark: str) -> list[int]:
@@ -150,11 +168,33 @@ def answer_half() -> bytes:
     return bytes(20_000)
 
 
-def fork_and_return() -> str:
+def fork_and_return() -> int:
+    """Return how the copy ended; the copy returns as well."""
     if os.fork() == 0:
-        return "the copy"
-    os.wait()
-    return "the job"
+        return -1
+    _pid, status = os.wait()
+    return os.waitstatus_to_exitcode(status)
+
+
+def descriptors_of_a_copy() -> int:
+    """How many descriptors a forked copy has."""
+    if os.fork() == 0:
+        os._exit(len([*Path("/proc/self/fd").iterdir()]))
+    _pid, status = os.wait()
+    return os.waitstatus_to_exitcode(status)
+
+
+def signal_and_answer(pid: int) -> str:
+    os.kill(pid, signal.SIGUSR1)
+    return "too late"
+
+
+def what_a_program_inherits() -> set[str]:
+    """The descriptors of one that is started from a job."""
+    listing = subprocess.run(
+        ["ls", "/proc/self/fd"], stdout=subprocess.PIPE, close_fds=False, check=True
+    )
+    return set(listing.stdout.decode().split())
 
 
 def close_everything() -> None:
@@ -253,3 +293,8 @@ def two_arguments() -> TwoArguments:
 
 def count() -> Any:
     yield 1
+
+
+def count_and_exit(folder: str) -> NoReturn:
+    note(f"{folder}/{os.getpid()}")
+    os._exit(3)

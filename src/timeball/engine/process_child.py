@@ -1,4 +1,4 @@
-"""What a child of a `ProcessSlot` does: reads a job, calls it, answers; one after another.
+"""What a child of a `ProcessSlot` can be told, and does: reads a job, calls it, answers.
 
 Both pipes carry frames: two sizes, a tag, and a body. The first frame is the brief and is answered
 by READY, or FAILED with the reason. Then each job is answered by DONE with what it returned, or
@@ -12,6 +12,7 @@ business.
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing.process
 import multiprocessing.spawn
 import os
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextvars import Context as Variables
 from dataclasses import replace
+from functools import partial
 from struct import Struct
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from timeball.action.python import failure, steered
 from timeball.core.outcomes import Returned
 from timeball.core.payload import storable
 from timeball.core.retry import Retry
+from timeball.errors import UsageError
 
 READY, FAILED, DONE, ENDED = b"r", b"f", b"d", b"e"
 PROTOCOL: Final = 5
@@ -113,9 +116,49 @@ def _read(fd: int, wait: Waiting | None) -> bytes:
     return chunk
 
 
+def check_call(call: Callable[..., Any]) -> None:
+    """Refuse what a child could not be told to call.
+
+    Raises:
+        UsageError: It has no name that a child could find; the text says what to write instead.
+    """
+    inner = call
+    while isinstance(inner, partial):
+        inner = inner.func
+    name = getattr(inner, "__qualname__", repr(inner))
+    if "<lambda>" in name:
+        raise UsageError("a process cannot be told to call a lambda: write a def in a module")
+    if "<locals>" in name:
+        raise UsageError(
+            f"{name} is defined inside a function, where no process finds it: move it to the top "
+            "level of a module, and pass what it uses as arguments"
+        )
+    if inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner):
+        raise UsageError(f"{name} is async: run it on the event loop, or write it with a plain def")
+    if getattr(inner, "__module__", "") == "__main__" and not _main_can_be_imported():
+        raise UsageError(
+            f"{name} was typed in, so no process can import it: save it in a file and import that"
+        )
+    try:
+        pickle.dumps(call, PROTOCOL)
+    except Exception as error:  # noqa: BLE001 - the object's own word on how it is pickled
+        raise UsageError(
+            f"{name} cannot be handed to a process ({failure_text(error)}): "
+            "give a function from the top level of a module"
+        ) from None
+
+
+def _main_can_be_imported() -> bool:
+    main = sys.modules["__main__"]
+    return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
+
+
 def serve(jobs: int, answers: int) -> None:
     """Carry out what comes through `jobs` until it is closed."""
     own = os.getpid()
+    # Who has forked in a job must not keep the pipes: their end is how the parent sees ours.
+    for fd in (jobs, answers):
+        os.register_at_fork(after_in_child=partial(os.close, fd))
     calls = _Calls()
     answer_to: Callable[[bytes, Body], Frame] = _prepared
     while True:

@@ -12,12 +12,14 @@ import time
 from contextlib import suppress
 from functools import partial
 from signal import Signals
-from typing import Literal
+from typing import Final, Literal
 
 from timeball.engine.process_child import Body, Frame, Waiting, receive, send
 from timeball.engine.process_minder import START
 
 StartMethod = Literal["forkserver", "spawn"]
+
+_CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Late(Exception):
@@ -84,20 +86,22 @@ class Minder:
         finally:
             theirs.close()
 
-    def start(self) -> Child:
-        """Have it start a child."""
-        theirs_in, jobs = os.pipe()
-        answers, theirs_out = os.pipe()
-        try:
-            socket.send_fds(self._control, [START], [theirs_in, theirs_out])
-        except OSError:
-            os.close(jobs)
-            os.close(answers)
-            raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        return Child(jobs, answers)
+    def start(self, timeout_s: float) -> Child:
+        """Have it start a child.
+
+        Raises:
+            OSError: It was ended, or is frozen.
+        """
+        self._control.settimeout(timeout_s)
+        self._control.send(START)
+        # It makes the pipes, so that the child's own ends never exist in this process, where a
+        # copy that somebody forks would keep them open, and the child's end would go unseen.
+        word, pipes, *_ = socket.recv_fds(self._control, 1, 2, _CLOSE_ON_EXEC)
+        if not word:
+            raise ConnectionAbortedError("the process that minds it was ended")
+        for fd in pipes:
+            os.set_inheritable(fd, False)
+        return Child(*pipes)
 
     def say(self, word: bytes) -> None:
         """Tell it something; where it is gone, that shows when it is to report."""

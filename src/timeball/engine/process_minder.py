@@ -1,10 +1,11 @@
 """Minds the children of one `ProcessSlot`, one at a time: starts them, ends all that came of them.
 
 Started as ``python -P -m timeball.engine.process_minder FD PARENT GRACE_S METHOD``, in a session
-of its own. FD is a socket. Each START brings two pipes and makes a child that serves them; when
-that has ended, by itself or because of STOP or KILL, nothing that descends from it is left, and
-a line says how: the wait status, then the processes that even SIGKILL did not end. The end of
-the socket, or of the parent, is a STOP too, and then the minder leaves.
+of its own. FD is a socket. Each START makes a child, and two pipes that it serves, whose other
+ends are the answer. When the child has ended, by itself or because of STOP or KILL, nothing that
+descends from it is left, and a line says how: the wait status, then the processes that even
+SIGKILL did not end. The end of the socket, or of the parent, is a STOP too, and then the minder
+leaves.
 
 The child is a process of this process because only that can do what is needed once the parent is
 dead: as a child subreaper (Linux) the minder keeps those who detached themselves. It also makes
@@ -19,6 +20,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Final
 
 from timeball.action.minder import (
@@ -61,22 +63,31 @@ class Minder:
             poller.register(fd, select.POLLIN)
         own = os.getpid()
         while not {fd for fd, _event in poller.poll()} & {*self._parent}:
-            word, pipes, *_ = socket.recv_fds(self._control, 1, 2)
+            word = self._control.recv(1)
             if not word:
                 break
             if word != START:
                 continue  # was meant for a child that has ended meanwhile
+            jobs, to_jobs = os.pipe()
+            from_answers, answers = os.pipe()
             pid = os.fork()
             if pid == 0:
-                self._become_child(own)
-                return pipes[0], pipes[1]
-            for fd in pipes:
-                os.close(fd)
+                self._become_child(own, to_jobs, from_answers)
+                return jobs, answers
+            os.close(jobs)
+            os.close(answers)
+            self._tell(b"c", to_jobs, from_answers)
             tree = Tree(pid, adopts=self._adopts)
             await_end(tree, self._nudges, calls)
             self._end(tree)
             self._report(tree)
         return None
+
+    def _tell(self, text: bytes, *fds: int) -> None:
+        with suppress(OSError):  # the parent died: nobody is left to tell
+            socket.send_fds(self._control, [text], fds)
+        for fd in fds:
+            os.close(fd)
 
     def _end(self, tree: Tree) -> None:
         """Ask everybody who is left to end, and after the grace, or at KILL, make them."""
@@ -106,15 +117,12 @@ class Minder:
         numbers = [-1 if tree.status is None else tree.status]
         if not tree.gone:
             numbers += tree.members()[:20]
-        try:
-            self._control.sendall(" ".join(map(str, numbers)).encode() + b"\n")
-        except OSError:
-            return  # the parent died: nobody is left to tell
+        self._tell(" ".join(map(str, numbers)).encode() + b"\n")
 
-    def _become_child(self, minder: int) -> None:
+    def _become_child(self, minder: int, *others: int) -> None:
         """Keep nothing of the minder, and be what a fresh interpreter would be."""
         os.close(signal.set_wakeup_fd(-1))
-        for fd in (self._nudges, *self._parent):
+        for fd in (self._nudges, *self._parent, *others):
             os.close(fd)
         self._control.close()
         os.setsid()

@@ -14,12 +14,10 @@ the slot is closed. When this process dies, even by SIGKILL, all of them are end
 
 from __future__ import annotations
 
-import inspect
 import math
 import multiprocessing.spawn
 import os
 import pickle
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,6 +36,7 @@ from timeball.engine.process_child import (
     PROTOCOL,
     READY,
     Frame,
+    check_call,
     failure_text,
 )
 from timeball.engine.process_link import Child, Late, Minder, StartMethod, ending
@@ -48,48 +47,12 @@ from timeball.errors import UsageError
 STARTS_MAX: Final = 3
 """Children that one job may see die before they are ready."""
 
-_READY_S: Final = 120.0
+_START_S: Final = 60.0
+_READY_S: Final = 600.0
 _PATIENCE_S: Final = 15.0
 """For what takes no time unless the machine is in trouble."""
 
 _MAIN_FACTS: Final = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
-
-
-def check_call(call: Callable[..., Any]) -> None:
-    """Refuse what a child could not be told to call.
-
-    Raises:
-        UsageError: It has no name that a child could find; the text says what to write instead.
-    """
-    inner = call
-    while isinstance(inner, partial):
-        inner = inner.func
-    name = getattr(inner, "__qualname__", repr(inner))
-    if "<lambda>" in name:
-        raise UsageError("a process cannot be told to call a lambda: write a def in a module")
-    if "<locals>" in name:
-        raise UsageError(
-            f"{name} is defined inside a function, where no process finds it: move it to the top "
-            "level of a module, and pass what it uses as arguments"
-        )
-    if inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner):
-        raise UsageError(f"{name} is async: run it on the event loop, or write it with a plain def")
-    if getattr(inner, "__module__", "") == "__main__" and not _main_can_be_imported():
-        raise UsageError(
-            f"{name} was typed in, so no process can import it: save it in a file and import that"
-        )
-    try:
-        pickle.dumps(call, PROTOCOL)
-    except Exception as error:  # noqa: BLE001 - the object's own word on how it is pickled
-        raise UsageError(
-            f"{name} cannot be handed to a process ({failure_text(error)}): "
-            "give a function from the top level of a module"
-        ) from None
-
-
-def _main_can_be_imported() -> bool:
-    main = sys.modules["__main__"]
-    return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
 
 
 class ProcessSlot:
@@ -164,12 +127,17 @@ class ProcessSlot:
                 self._halted = False
                 self._job += 1
             stop.when_raised(partial(self._halt, self._job))
-            ended = self._carry_out(order, timeout_s, retry)
-            with self._lock:
-                self._job += 1
-                halted = self._halted
-            if halted:
-                self._bury()  # also where it has answered: it was told to end
+            ended = None
+            try:
+                ended = self._carry_out(order, timeout_s, retry)
+            finally:
+                with self._lock:
+                    self._job += 1
+                    halted = self._halted
+                # Also one that has answered: it was told to end. Without an end at all, Ctrl-C
+                # has ended the wait, and the answer of this job must not meet the next one.
+                if halted or ended is None:
+                    self._bury()
         return Unbegun("stopped") if halted and isinstance(ended, Lost) else ended
 
     def kill(self) -> None:
@@ -195,7 +163,7 @@ class ProcessSlot:
             self.kill()
             if not self._busy.acquire(timeout=_PATIENCE_S):
                 self._end_minder()  # it must be frozen; its child dies with it
-                self._busy.acquire()
+                self._busy.acquire(timeout=_PATIENCE_S)
         try:
             if self._minder is not None:
                 self._dismiss(self._minder, until)
@@ -245,9 +213,9 @@ class ProcessSlot:
         if self._minder is None:
             self._minder = Minder(self._start_method, self._grace_s)
         try:
-            self._child = self._minder.start()
+            self._child = self._minder.start(_START_S)
         except OSError:
-            self._end_minder()  # it was ended by somebody
+            self._end_minder()
             raise
         if self._halted:
             self._say(STOP)  # the one before may have come too early
@@ -255,7 +223,7 @@ class ProcessSlot:
             tag, body = self._child.ask((b"", brief), time.monotonic() + _READY_S)
         except Late:
             self._bury()
-            return _not_started(f"its process took more than {_READY_S:g} s to import the program")
+            return _not_started(f"its process was not ready after {_READY_S:g} s")
         if tag == READY:
             return None
         assert tag == FAILED
