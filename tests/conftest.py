@@ -10,8 +10,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["tests.postgres"]
+
+# How long an example takes says something about the machine, nothing about the law.
+settings.register_profile("timeball", deadline=None)
+settings.load_profile("timeball")
 
 BINARIES = "TIMEBALL_POSTGRES_BIN"
 DEBIAN = "/usr/lib/postgresql/{major}/bin"

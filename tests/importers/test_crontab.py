@@ -74,7 +74,7 @@ def test_a_system_crontab_names_its_users() -> None:
 
 
 def test_a_zone_holds_for_the_lines_below_it() -> None:
-    table = read_file("zones.cron")
+    table = read_file("three_zones.cron")
     assert (table.form, table.problems) == ("user", ())
     assert [(e.line, e.tz) for e in table.entries] == [
         (5, "Asia/Tokyo"),
