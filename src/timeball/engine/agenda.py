@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from timeball.core.limiter import Limiter
 from timeball.core.makespan import Cause
-from timeball.core.outcomes import Raised, Run, Snoozed, Stopped, Unbegun, decide
+from timeball.core.outcomes import Raised, Snoozed
 from timeball.core.rate import NS_PER_S
-from timeball.core.records import CancelAnswer, Settlement
+from timeball.core.records import CancelAnswer
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
-from timeball.engine.calls import turn_of
+from timeball.engine.calls import settlement_of
 from timeball.engine.handles import NEVER_NS, Attempt, Work
 from timeball.engine.idleness import Idleness
 from timeball.engine.lanes import Lanes
@@ -107,19 +107,15 @@ class Agenda:
         if self._due and self._due[0][0] <= now_ns:
             self._promote(now_ns)
         attempt = self._claim(now_ns, on_loop=on_loop)
-        if self.free:
+        # Most rounds of a busy scheduler change nothing about why the other slots are idle.
+        if attempt is None or not self._lanes.size or not self.idleness.is_dispatch:
             self._note_idleness(now_ns)
-            if self.when_idle and not self.tally.open and not self.inbox:
-                self.outbox += self.when_idle
-                self.when_idle = []
-        else:
-            self.idleness.mark(now_ns, Cause.DISPATCH)
         return attempt
 
     @property
     def more(self) -> bool:
         """Whether somebody else could begin an attempt now, as far as can be told cheaply."""
-        return bool(self.free) and not self._refused and self._lanes.head() is not None
+        return self._lanes.size > 0 and not self._refused and bool(self.free)
 
     def drain(self, now_ns: int) -> None:
         """Take in all that has come."""
@@ -136,6 +132,7 @@ class Agenda:
                 self._lanes.add(item)
             else:
                 self._take(item, now_ns)
+        self._tell_idle()
 
     def _take(self, work: Work, now_ns: int) -> None:
         more = work.more
@@ -160,10 +157,10 @@ class Agenda:
         if self._due:
             self.wake_ns = self._due[0][0]
         self._refused = False
-        found = self._lanes.head()
-        if found is None:
+        line = self._lanes.front()
+        if line is None:
             return None
-        work, line = found
+        work = line[0]
         if on_loop is not None and work.form.is_async is not on_loop:
             return None
         if self._limiter is not None:
@@ -173,20 +170,21 @@ class Agenda:
                 self._permit_ns = now_ns + wait_ns
                 self.wake_ns = min(self.wake_ns, self._permit_ns)
                 return None
+        self._lanes.size -= 1
         line.popleft()
         return self._begin(work, now_ns)
 
     def _begin(self, work: Work, now_ns: int) -> Attempt:
         slot = self.free.pop()
         attempt = Attempt(work, now_ns, slot, next(self._numbers))
-        if work.form.signs:
-            attempt.sign()
         work.state = _RUNNING
-        work.attempts = (*work.attempts, attempt)
+        work.attempts = (*work.attempts, attempt) if work.attempts else (attempt,)
         assert self.on_slot[slot] is None
         self.on_slot[slot] = attempt
         if work.key is not None:
             self._lanes.begin(work.key)
+        if work.form.signs:
+            attempt.sign()
         if self.on_room is not None and work.turn == 1:
             self.outbox.append(self.on_room)
         return attempt
@@ -239,7 +237,7 @@ class Agenda:
     def _settle(self, attempt: Attempt, said: Ended, now_ns: int) -> None:
         work = attempt.work
         more = work.with_more()
-        settlement = self._settlement(attempt, said)
+        settlement = settlement_of(attempt, said, self._draw())
         ending, reason = settlement.ending, settlement.reason
         if ending in _AGAIN and (more.cancel_ns is not None or self.ends):
             ending, reason = Ending.CANCELLED, reason or "cancelled"
@@ -263,19 +261,6 @@ class Agenda:
         else:
             self._enter(work, max(now_ns, attempt.ended_ns))
 
-    def _settlement(self, attempt: Attempt, said: Ended) -> Settlement:
-        form = attempt.work.form
-        turn = turn_of(attempt.work, attempt)
-        run = Run(attempt.started_ns / 1e9, (attempt.ended_ns - attempt.started_ns) / 1e9)
-        if not isinstance(said, Lost):
-            assert isinstance(said, Raised | Snoozed | Stopped | Unbegun)
-            return decide(turn, said, run, form.retry, self._draw())
-        ending, reason = Ending.LOST, "lost"
-        if form.once or turn.crashes + 1 >= form.max_crashes:
-            ending, reason = Ending.FAILED, "lost" if form.once else "quarantined"
-        attempt.work.outcome = Raised(error_type="Lost", error=said.text, again=True, reason=reason)
-        return Settlement(*turn[:4], ending, reason=reason)
-
     def _close(self, work: Work, ending: Ending, reason: str, now_ns: int) -> None:
         """End a job that does not run, for good."""
         attempt = Attempt(work, now_ns, None, int(work.state is _PENDING))
@@ -294,6 +279,11 @@ class Agenda:
         self.tally.ends(state)
         self._tell(work, now_ns)
 
+    def _tell_idle(self) -> None:
+        if self.when_idle and not self.tally.open and not self.inbox:
+            self.outbox += self.when_idle
+            self.when_idle = []
+
     def _tell(self, work: Work, now_ns: int) -> None:
         """Pass on that a job has ended."""
         if self.watched and (watching := self.watched.pop(work, None)):
@@ -305,6 +295,8 @@ class Agenda:
             self._decided.append(work)
             if len(self._decided) == 1:
                 self._release(now_ns)
+        if self.when_idle:
+            self._tell_idle()
 
     # Dependencies
 
@@ -381,9 +373,11 @@ class Agenda:
 
     def _note_idleness(self, now_ns: int) -> None:
         mark = self.idleness.mark
-        if self._refused:
+        if not self.free:
+            mark(now_ns, Cause.DISPATCH)
+        elif self._refused:
             mark(now_ns, Cause.LIMITER, self._permit_ns)
-        elif self._lanes.head() is not None:
+        elif self._lanes.size:
             mark(now_ns, Cause.DISPATCH)
         elif self._lanes.blocked:
             mark(now_ns, Cause.LIMITER)

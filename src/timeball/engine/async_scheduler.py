@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
 
 from timeball.engine.crews import LoopCrew
 from timeball.engine.handles import AsyncHandle, Work
@@ -37,7 +37,8 @@ class AsyncScheduler(Views):
     def __init__(self, workers: int = 8, **options: Unpack[SchedulerOptions]) -> None:
         super().__init__(Options(workers=workers, **options), AsyncHandle)
         engine = self._engine
-        engine.crew = self._crew = LoopCrew(engine.section, engine.breaks)
+        self._crew = LoopCrew(engine.section, engine.breaks)
+        engine.staff(self._crew)
 
     async def __aenter__(self) -> Self:
         self._crew.open()
@@ -75,9 +76,7 @@ class AsyncScheduler(Views):
         self._crew.open()
         if self._engine.room is not None:
             await self._engine.enter_room_async()
-        work = self._engine.submit(call, args, kwargs)
-        assert isinstance(work, AsyncHandle)
-        return work
+        return cast("AsyncHandle[Any]", self._engine.submit(call, args, kwargs))
 
     async def submit_many(
         self, call: Callable[..., Any], each: Iterable[Mapping[str, Any]], /, **options: Any

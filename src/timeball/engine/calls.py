@@ -10,10 +10,11 @@ from uuid import uuid5
 
 from timeball.action.context import Context
 from timeball.action.python import failure, steered
-from timeball.core.outcomes import Raised, Unbegun
-from timeball.core.records import Turn
+from timeball.core.outcomes import Raised, Run, Unbegun, decide
+from timeball.core.records import Settlement, Turn
+from timeball.core.states import Ending
 from timeball.engine.handles import Attempt, Work
-from timeball.engine.runner import Done, Ended
+from timeball.engine.runner import Done, Ended, Lost
 
 DONE: Final = Done()
 """Returned, and the value is in the attempt: one object for all spares the making of many."""
@@ -44,8 +45,12 @@ async def carry_out_async(attempt: Attempt) -> Ended:
     work = attempt.work
     form, timeout_s = work.form, work.form.timeout_s
     scope: asyncio.Timeout | None = None
+    if stopped(attempt):  # before its task had taken a step, so that nothing has cancelled that
+        return Unbegun("stopped")
     try:
-        if timeout_s is None:  # a timer costs more than all the rest
+        if work.kwargs is None and form.context is None and timeout_s is None:
+            value = await form.call(*work.args)
+        elif timeout_s is None:  # a timer costs more than all the rest
             value = await form.call(*work.args, **_keywords(attempt))
         else:
             async with asyncio.timeout(timeout_s) as scope:
@@ -85,6 +90,27 @@ def turn_of(work: Work, attempt: Attempt) -> Turn:
         granted_at=attempt.granted_ns / 1e9,
         at_most_once=form.once,
     )
+
+
+def settlement_of(attempt: Attempt, said: Ended, draw: float) -> Settlement:
+    """Return what follows from how an attempt ended, by the same law as for the durable worker.
+
+    Args:
+        attempt: The attempt.
+        said: How it ended; not `Done`.
+        draw: A number in ``[0, 1)`` for the jitter.
+    """
+    form = attempt.work.form
+    turn = turn_of(attempt.work, attempt)
+    if isinstance(said, Lost):
+        ending, reason = Ending.LOST, "lost"
+        if form.once or turn.crashes + 1 >= form.max_crashes:
+            ending, reason = Ending.FAILED, "lost" if form.once else "quarantined"
+        attempt.work.outcome = Raised(error_type="Lost", error=said.text, again=True, reason=reason)
+        return Settlement(*turn[:4], ending, reason=reason)
+    assert not isinstance(said, Done)
+    run = Run(attempt.started_ns / 1e9, (attempt.ended_ns - attempt.started_ns) / 1e9)
+    return decide(turn, said, run, form.retry, draw)
 
 
 def _keywords(attempt: Attempt) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -17,12 +17,12 @@ from timeball import chance
 from timeball.core.audit import Violation
 from timeball.core.limiter import limiter_of
 from timeball.core.makespan import AttemptRecord
-from timeball.core.outcomes import Raised, Unbegun
+from timeball.core.outcomes import Raised
 from timeball.core.records import CancelAnswer
 from timeball.core.report import BatchReport
 from timeball.core.states import TERMINAL, State
 from timeball.engine.agenda import Agenda
-from timeball.engine.calls import carry_out, carry_out_async, stopped
+from timeball.engine.calls import carry_out, carry_out_async
 from timeball.engine.chronicle import (
     Snapshot,
     attempt_records,
@@ -34,7 +34,7 @@ from timeball.engine.handles import Attempt, Work
 from timeball.engine.lanes import Lanes, aging_ns
 from timeball.engine.options import Options
 from timeball.engine.room import Room
-from timeball.engine.runner import Ended, Runner
+from timeball.engine.runner import Done, Ended, Runner
 from timeball.engine.section import Section
 from timeball.engine.submission import Submission
 from timeball.engine.waits import Waits
@@ -82,32 +82,32 @@ class Engine:
         self.broken = False
         """Whether a bug of ours has ended a worker."""
         self.crew: Crew
-        limit = options.limit
-        self._observed = limit is not None and options.strict == "observed"
-        guard_ns = GUARD_NS if self._observed else 0
-        self.agenda = Agenda(
-            options.workers,
-            lanes=Lanes(
-                aging_ns=aging_ns(options.aging_s),
-                fair=options.fair_share,
-                key_limits=dict(options.key_limits),
-            ),
-            limiter=None if limit is None else limiter_of(limit, guard_ns=guard_ns),
-            draw=chance.draw,
-            on_end=None if options.kept is None else self._forget,
-        )
+        self._ring: Callable[[], None]
+        self.agenda = _agenda(options, None if options.kept is None else self._forget)
         self.agenda.on_stop = self._stop
         self.section: Section[Attempt] = Section(self.agenda, self.clock_ns)
         self.room = None if options.max_pending is None else Room(options.max_pending)
         if self.room is not None:
             self.agenda.on_room = self.room.give
         self.runner = runner
-        self._submission = Submission(
+        self._call = carry_out if runner is None else self._transfer
+        self.carry_out: Callable[[Attempt], Ended] = self._call
+        """Carries out an attempt in this thread; never raises."""
+        self.carry_out_async: Callable[[Attempt], Coroutine[Any, Any, Ended]] = carry_out_async
+        """Carries out an attempt on this event loop; never raises."""
+        if options.limit is not None and options.strict == "observed":
+            self.carry_out = self._carry_out_on_time
+            self.carry_out_async = self._carry_out_on_time_async
+        self._new_job = Submission(
             self, handle, retry=options.retry, transfers=runner is not None
-        )
+        ).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
         self.waits = Waits(self)
+
+    def staff(self, crew: Crew) -> None:
+        """Have `crew` come for the attempts from now on."""
+        self.crew, self._ring = crew, crew.ring
 
     # Submitting
 
@@ -117,12 +117,12 @@ class Engine:
         """Add a job; takes no lock, and does not wait for room."""
         if self.closed:
             raise self.refusal()
-        work = self._submission.work(call, args, kwargs)
+        work = self._new_job(call, args, kwargs)
         if self.jobs.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
         work.ready_ns = self.clock_ns()
         self.agenda.inbox.append(work)
-        self.crew.ring()
+        self._ring()
         if self.closed:  # meanwhile: nobody may be left who would look
             with self.section.visit():
                 pass
@@ -148,33 +148,27 @@ class Engine:
 
     # Carrying out
 
-    def carry_out(self, attempt: Attempt) -> Ended:
-        """Carry out an attempt in this thread; never raises."""
-        if self._observed:
-            self._catch_up(attempt)
-        form = attempt.work.form
-        if self.runner is None:
-            said = carry_out(attempt)
-        else:
-            said = self.runner.carry_out(
-                form.call,
-                attempt.work.args,
-                attempt.work.kwargs or {},
-                timeout_s=form.timeout_s,
-                stop=attempt.sign(),
-                retry=form.retry,
-            )
-            attempt.value = getattr(said, "value", None)
-        attempt.ended_ns = self.clock_ns()
-        return said
+    def _carry_out_on_time(self, attempt: Attempt) -> Ended:
+        self._catch_up(attempt)
+        return self._call(attempt)
 
-    async def carry_out_async(self, attempt: Attempt) -> Ended:
-        """Carry out an attempt on this event loop; never raises."""
-        if self._observed:
-            await self._catch_up_async(attempt)
-        # Asked to stop before its task had taken a step, so that nothing has cancelled that.
-        said = Unbegun("stopped") if stopped(attempt) else await carry_out_async(attempt)
-        attempt.ended_ns = self.clock_ns()
+    async def _carry_out_on_time_async(self, attempt: Attempt) -> Ended:
+        await self._catch_up_async(attempt)
+        return await carry_out_async(attempt)
+
+    def _transfer(self, attempt: Attempt) -> Ended:
+        assert self.runner is not None
+        work = attempt.work
+        said = self.runner.carry_out(
+            work.form.call,
+            work.args,
+            work.kwargs or {},
+            timeout_s=work.form.timeout_s,
+            stop=attempt.sign(),
+            retry=work.form.retry,
+        )
+        if isinstance(said, Done):
+            attempt.value = said.value
         return said
 
     def _catch_up(self, attempt: Attempt) -> None:
@@ -306,7 +300,7 @@ class Engine:
         if self.room is not None:
             self.room.close()
         self.agenda.inbox.append(lambda agenda, now_ns: self._order(mode, agenda, now_ns))
-        self.crew.ring()
+        self._ring()
 
     def _order(self, mode: str, agenda: Agenda, now_ns: int) -> None:
         agenda.refuses = True
@@ -327,3 +321,19 @@ class Engine:
                     self.agenda.give_up(attempt, now_ns)
                     left.append(attempt.work)
         return left
+
+
+def _agenda(options: Options, on_end: Callable[[Work], None] | None) -> Agenda:
+    limit, guard_ns = options.limit, GUARD_NS if options.strict == "observed" else 0
+    lanes = Lanes(
+        aging_ns=aging_ns(options.aging_s),
+        fair=options.fair_share,
+        key_limits=dict(options.key_limits),
+    )
+    return Agenda(
+        options.workers,
+        lanes=lanes,
+        limiter=None if limit is None else limiter_of(limit, guard_ns=guard_ns),
+        draw=chance.draw,
+        on_end=on_end,
+    )

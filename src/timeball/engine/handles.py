@@ -25,12 +25,16 @@ class Form:
     """What all jobs have in common that are submitted in the same way."""
 
     __slots__ = (
-        "call", "context", "engine", "is_async", "max_crashes", "name", "once", "priority",
-        "retry", "signs", "timeout_s",
+        "call", "carry_out", "carry_out_async", "clock_ns", "context", "engine", "is_async",
+        "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s",
     )  # fmt: skip
 
     def __init__(self, engine: Engine, call: Callable[..., Any], name: str) -> None:
         self.engine = engine
+        # Looked up once per form and not once per attempt.
+        self.carry_out = engine.carry_out
+        self.carry_out_async = engine.carry_out_async
+        self.clock_ns = engine.clock_ns
         self.call = call
         self.name = name
         self.is_async = False
@@ -104,11 +108,17 @@ class Attempt:
 
     def run(self) -> Ended:
         """Carry it out in this thread, and return how it ended."""
-        return self.work.form.engine.carry_out(self)
+        form = self.work.form
+        said = form.carry_out(self)
+        self.ended_ns = form.clock_ns()
+        return said
 
     async def run_async(self) -> Ended:
         """Carry it out on this event loop, and return how it ended."""
-        return await self.work.form.engine.carry_out_async(self)
+        form = self.work.form
+        said = await form.carry_out_async(self)
+        self.ended_ns = form.clock_ns()
+        return said
 
     def sign(self) -> StopSign:
         """Return the sign by which this attempt is asked to stop."""

@@ -24,13 +24,15 @@ _DISPATCH: Final = Cause.DISPATCH
 class Idleness:
     """From when on which cause held, and until when it explains being idle."""
 
-    __slots__ = ("_at", "_causes", "_now", "_until")
+    __slots__ = ("_at", "_causes", "_now", "_until", "is_dispatch")
 
     def __init__(self) -> None:
         self._at = array("q")
         self._until = array("q")
         self._causes = array("b")
         self._now = (_QUEUE, NEVER_NS)
+        self.is_dispatch = False
+        """Whether that is the cause at present."""
 
     def mark(self, now_ns: int, cause: Cause, until_ns: int = NEVER_NS) -> None:
         """Note that from now on a slot is idle for this cause, which ends at `until_ns` at last."""
@@ -38,6 +40,7 @@ class Idleness:
         if last is cause and last_ns == until_ns:
             return
         self._now = (cause, until_ns)
+        self.is_dispatch = cause is _DISPATCH
         if self._at:
             now_ns = max(now_ns, self._at[-1])
         self._at.append(now_ns)

@@ -13,12 +13,21 @@ from timeball.engine.handles import Work
 _PENDING: Final = State.PENDING
 
 
-class _Line(Protocol):
-    """One priority class."""
+class Line(Protocol):
+    """One priority class: a deque, as far as it is used here."""
 
-    def append(self, work: Work, /) -> None: ...
-    def appendleft(self, work: Work, /) -> None: ...
-    def popleft(self) -> Work: ...
+    def append(self, work: Work, /) -> None:
+        """Put a job last."""
+        ...
+
+    def appendleft(self, work: Work, /) -> None:
+        """Put a job first."""
+        ...
+
+    def popleft(self) -> Work:
+        """Take the first."""
+        ...
+
     def __getitem__(self, index: int, /) -> Work: ...
     def __len__(self) -> int: ...
 
@@ -85,8 +94,10 @@ class Lanes:
     def __init__(self, *, aging_ns: int, fair: bool, key_limits: Mapping[str, int]) -> None:
         self._aging_ns = aging_ns
         self._fair = fair
-        self._lines: dict[int, _Line] = {}
+        self._lines: dict[int, Line] = {}
         self._key_limits = key_limits
+        self.size = 0
+        """Jobs that line up here; some may have left since, which shows when it is their turn."""
         self._running: dict[str, int] = {}
         self._blocked: dict[str, deque[Work]] = {}
         """Pending jobs whose key is at its limit, in their order."""
@@ -102,17 +113,21 @@ class Lanes:
         if line is None:
             line = self._lines[work.form.priority] = FairLine() if self._fair else deque()
         line.append(work)
+        self.size += 1
 
-    def head(self) -> tuple[Work, _Line] | None:
-        """Return who is to start next, with the line to pop it from; None if nobody may."""
-        best: tuple[Work, _Line] | None = None
+    def front(self) -> Line | None:
+        """Return the line whose first job is to start next; None if none may."""
+        if len(self._lines) == 1:
+            (line,) = self._lines.values()
+            return None if self._first(line) is None else line
+        best: Line | None = None
         best_ns = 0
         for priority, line in self._lines.items():
             work = self._first(line)
             if work is not None:
                 key_ns = work.ready_ns - priority * self._aging_ns
                 if best is None or key_ns < best_ns:
-                    best, best_ns = (work, line), key_ns
+                    best, best_ns = line, key_ns
         return best
 
     def begin(self, key: str) -> None:
@@ -134,16 +149,17 @@ class Lanes:
             work = blocked.popleft()
             if work.state is _PENDING:
                 self._lines[work.form.priority].appendleft(work)
+                self.size += 1
                 return
 
-    def _first(self, line: _Line) -> Work | None:
+    def _first(self, line: Line) -> Work | None:
         while line:
             work = line[0]
             key = work.key
-            blocked = key is not None and self._is_blocked(key)
-            if work.state is _PENDING and not blocked:
+            if work.state is _PENDING and (key is None or not self._is_blocked(key)):
                 return work
             line.popleft()
+            self.size -= 1
             if key is None:
                 continue
             if work.state is _PENDING:

@@ -6,7 +6,7 @@ import atexit
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack, cast
 from weakref import WeakSet
 
 from timeball.engine.crews import ThreadCrew
@@ -46,7 +46,8 @@ class Scheduler(Views):
     def __init__(self, workers: int = 8, **options: Unpack[SchedulerOptions]) -> None:
         super().__init__(Options(workers=workers, **options), Handle)
         engine = self._engine
-        engine.crew = self._crew = ThreadCrew(engine.section, workers, engine.breaks)
+        self._crew = ThreadCrew(engine.section, workers, engine.breaks)
+        engine.staff(self._crew)
         _LIVE.add(self)
 
     def __enter__(self) -> Self:
@@ -82,9 +83,7 @@ class Scheduler(Views):
         """
         if self._engine.room is not None:
             self._engine.enter_room()
-        work = self._engine.submit(call, args, kwargs)
-        assert isinstance(work, Handle)
-        return work
+        return cast("Handle[R]", self._engine.submit(call, args, kwargs))
 
     def submit_many(
         self, call: Callable[..., R], each: Iterable[Mapping[str, Any]], /, **options: Any

@@ -59,7 +59,7 @@ class Submission:
         Raises:
             UsageError: Something that can never work, and what to write instead.
         """
-        options: Mapping[str, Any] = {}
+        options: Mapping[str, Any] | None = None
         if kwargs and not OPTIONS.isdisjoint(kwargs):
             options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
         form = self._form(call, options)
@@ -71,12 +71,12 @@ class Submission:
             self._apply(work, options)
         return work
 
-    def _form(self, call: Callable[..., Any], options: Mapping[str, Any]) -> Form:
-        own = {name: options[name] for name in _OF_FORM & options.keys()}
+    def _form(self, call: Callable[..., Any], options: Mapping[str, Any] | None) -> Form:
+        own = {name: options[name] for name in _OF_FORM & options.keys()} if options else {}
         try:
             known = (call, *sorted(own.items())) if own else call
             form = self._forms.get(known)
-        except TypeError:  # the callable has no hash
+        except TypeError:  # the callable, or what is meant to be a number, has no hash
             return self._new_form(call, own)
         if form is None:
             form = self._new_form(call, own)

@@ -60,6 +60,8 @@ class Threads(Generic[A]):
         self._leader: _Worker | None = None
         self._until_ns = 0
         self._closed = False
+        self._full = False
+        """Whether there are as many threads as there may be."""
         section.summon = self.summon
 
     def open(self) -> None:
@@ -73,7 +75,7 @@ class Threads(Generic[A]):
             outbox.append(self._parked.pop().parking.release)
         elif self._leader is not None:
             outbox.append(self.ring)
-        elif len(self._workers) < self._limit and not self._closed:
+        elif not (self._full or self._closed):
             worker = self._add()
             outbox.append(lambda: self._spawn(worker))
 
@@ -123,6 +125,7 @@ class Threads(Generic[A]):
     def _add(self) -> _Worker:
         worker = _Worker()
         self._workers.append(worker)
+        self._full = len(self._workers) == self._limit
         return worker
 
     def _spawn(self, worker: _Worker) -> None:
@@ -158,9 +161,9 @@ class Threads(Generic[A]):
 
     def _step(self, worker: _Worker, done: A | None, said: Any) -> A | None:
         section = self._section
+        agenda = section.agenda
         waited_ns = section.enter()
         try:
-            agenda = section.agenda
             if worker.leads:
                 worker.leads, self._leader = False, None
             attempt = agenda.round(done, said, section.clock_ns())
@@ -168,8 +171,12 @@ class Threads(Generic[A]):
                 if not self._closed:
                     self._retire(worker, agenda.wake_ns)
                 return None
-            attempt.lock_ns = waited_ns
-            if self._leader is None or agenda.more:
+            if waited_ns:
+                attempt.lock_ns = waited_ns
+            if self._leader is None:
+                if self._parked or not self._full:  # else all have come by themselves
+                    self.summon()
+            elif agenda.more:
                 self.summon()
             return attempt
         finally:

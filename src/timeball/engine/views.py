@@ -10,10 +10,12 @@ from weakref import WeakSet
 
 from timeball.core.audit import Violation
 from timeball.core.makespan import AttemptRecord
+from timeball.core.rate import Rate
 from timeball.core.records import CancelAnswer
 from timeball.core.report import SETS, BatchReport
 from timeball.core.states import State
 from timeball.engine.engine import Engine
+from timeball.engine.gate import JobLimiter
 from timeball.engine.handles import Work
 from timeball.engine.options import Options
 from timeball.engine.runner import Runner
@@ -30,7 +32,28 @@ class Views:
 
     def __init__(self, options: Options, handle: type[Work]) -> None:
         self._engine = Engine(options, handle, _runner(options))
+        self._limiters: dict[str, JobLimiter] = {}
         _ENGINES.add(self._engine)
+
+    def limiter(self, name: str, rate: Rate | str | None = None) -> JobLimiter:
+        """Return the limiter of that name, for use inside jobs: ``with s.limiter("api"): …``.
+
+        Args:
+            name: What it is for.
+            rate: What it allows; needed where it is named for the first time.
+
+        Raises:
+            UsageError: It has no rate yet, or another one.
+        """
+        wanted = Rate.parse(rate) if isinstance(rate, str) else rate
+        known = self._limiters.get(name)
+        if known is None:
+            if wanted is None:
+                raise UsageError(f"no limiter {name!r} yet: write limiter({name!r}, Rate(10))")
+            known = self._limiters.setdefault(name, JobLimiter(wanted, self._engine.clock_ns))
+        if wanted is not None and known.rate != wanted:
+            raise UsageError(f"limiter {name!r} allows {known.rate} already: write another name")
+        return known
 
     def cancel(self, job: Work | int | str) -> CancelAnswer:
         """Keep a job from starting, or ask it to stop if it runs.
