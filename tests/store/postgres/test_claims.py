@@ -280,3 +280,18 @@ def test_no_statement_of_a_claim_is_prepared(ledger: PostgresStore) -> None:
     with ledger.connections.borrowed() as connection:
         assert connection.execute("SELECT name FROM pg_prepared_statements").fetchall() == []
     assert "PREPARE" not in statement("claim").upper()
+
+
+@pytest.mark.parametrize(("set_to", "committed"), [("off", "on"), ("remote_apply",) * 2])
+def test_a_grant_is_durable_even_where_other_commits_are_not(
+    ledger: PostgresStore, session: Make, set_to: str, committed: str
+) -> None:
+    submit(ledger)
+    worker = worker_of(ledger)
+    one = session()
+    one.run(f"SET synchronous_commit = {set_to}")
+    one.begin()
+    one.verb("claim", **claim_of(worker))
+    assert one.run("SHOW synchronous_commit") == [(committed,)]
+    one.commit()
+    assert one.run("SHOW synchronous_commit") == [(set_to,)]
