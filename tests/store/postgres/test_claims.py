@@ -283,15 +283,17 @@ def test_no_statement_of_a_claim_is_prepared(ledger: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize(("set_to", "committed"), [("off", "on"), ("remote_apply",) * 2])
-def test_a_grant_is_durable_even_where_other_commits_are_not(
-    ledger: PostgresStore, session: Make, set_to: str, committed: str
+@pytest.mark.parametrize("verb", ["submit", "claim", "cancel", "expire"])
+def test_what_must_not_be_forgotten_is_durable_even_where_other_commits_are_not(
+    ledger: PostgresStore, session: Make, verb: str, set_to: str, committed: str
 ) -> None:
-    submit(ledger)
+    (spec,) = submit(ledger)
     worker = worker_of(ledger)
+    params = {"claim": claim_of(worker), "expire": expire_of(worker), "cancel": {"uuid": spec.uuid}}
     one = session()
     one.run(f"SET synchronous_commit = {set_to}")
     one.begin()
-    one.verb("claim", **claim_of(worker))
+    one.verb(verb, **params.get(verb, {"jobs": jobs_json(1)}))
     assert one.run("SHOW synchronous_commit") == [(committed,)]
     one.commit()
     assert one.run("SHOW synchronous_commit") == [(set_to,)]

@@ -14,6 +14,7 @@ DECLARE
     v_entry record;
     v_event text;
 BEGIN
+    PERFORM timeball.durable();
     -- It decides under the lane's lock, which a longer transaction would go on holding.
     IF current_setting('transaction_isolation') <> 'read committed'
         OR pg_current_xact_id_if_assigned() IS NOT NULL

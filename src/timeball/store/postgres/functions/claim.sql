@@ -154,10 +154,7 @@ BEGIN
             IF NOT FOUND THEN
                 RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
             END IF;
-            -- A grant that a crash of the server could forget would be made twice.
-            IF current_setting('synchronous_commit') = 'off' THEN
-                PERFORM set_config('synchronous_commit', 'on', true);
-            END IF;
+            PERFORM timeball.durable();
             o_lane := v_lane;
             o_seq := coalesce(v_at.seq, 0) + 1;
             INSERT INTO timeball.lease

@@ -16,6 +16,7 @@ DECLARE
     v_events text[];
     v_reasons text[];
 BEGIN
+    PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'expiring needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;

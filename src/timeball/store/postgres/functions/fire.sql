@@ -14,6 +14,7 @@ DECLARE
     v_new timestamptz[];
     v_jobs bigint[];
 BEGIN
+    PERFORM timeball.durable();
     UPDATE timeball.schedule SET cursor_at = p_cursor, next_at = p_next
     WHERE schedule.id = p_schedule AND schedule.revision = p_revision
       AND schedule.cursor_at = p_seen AND schedule.state = 'active';

@@ -22,6 +22,7 @@ DECLARE
     v_new_turns integer[];
     v_verdicts text[];
 BEGIN
+    PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'settling needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;

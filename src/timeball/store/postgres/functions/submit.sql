@@ -13,6 +13,7 @@ AS $function$
 DECLARE
     v_missing text;
 BEGIN
+    PERFORM timeball.durable();
     SELECT format('queue %s, priority %s', given.queue, given.priority) INTO v_missing
     FROM (
         SELECT DISTINCT coalesce(spec.queue, 'default') AS queue, coalesce(spec.priority, 5) AS priority
