@@ -162,6 +162,39 @@ def test_a_crontab_that_is_no_utf_8_is_told_by_its_line(tmp_path: Path) -> None:
     assert "UTF-8" in told
 
 
+def test_a_name_that_is_neither_a_file_nor_a_module_is_told() -> None:
+    result = invoke("up", "backupp.cron", "backupp", "--dry-run")
+    assert result.exit_code == 2
+    told = "there is neither a file nor a module of that name: name a crontab"
+    assert result.stderr.count(told) == 2
+
+
+def test_a_file_without_an_end_is_told() -> None:
+    result = invoke("up", "/dev/zero", "--dry-run")
+    assert result.exit_code == 2
+    assert "/dev/zero: larger than 4,194,304 bytes: name a crontab" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("up", "zones.cron", "--children"), ("up", "zones.cron", "--slots")),
+        *(("worker", "-a", "app", "--children"), ("worker", "-a", "app", "--threads")),
+    ],
+)
+def test_a_slip_of_the_finger_does_not_bring_the_machine_down(words: tuple[str, ...]) -> None:
+    result = invoke(*words, "100000")
+    assert result.exit_code == 2
+    assert "100000 is not in the range" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--lease", "--poll"])
+def test_a_worker_that_would_never_rest_is_refused(option: str) -> None:
+    result = invoke("worker", "-a", "app", option, "0")
+    assert result.exit_code == 2
+    assert "0 is too short: write " in result.stderr
+
+
 def test_a_file_that_is_missing_or_no_file_is_told(tmp_path: Path) -> None:
     result = invoke("up", "no/such.cron", str(tmp_path), "--dry-run")
     assert result.exit_code == 2

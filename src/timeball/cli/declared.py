@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from timeball.action.registry import DEFAULT, Kind
 from timeball.cli.crontab_kinds import LOADER, handed_over, own_name
@@ -21,6 +21,10 @@ from timeball.importers.crontab import CrontabEntry, UserInfo, read_crontab
 from timeball.worker.child import Load
 
 Form = Literal["auto", "user", "system"]
+
+
+_CRONTAB_MAX: Final = 4 << 20
+_WHAT_TO_NAME: Final = "name a crontab, a Python file or a Python module"
 
 
 class Fault(NamedTuple):
@@ -105,12 +109,15 @@ def _is_module_name(text: str) -> bool:
 
 def _read_crontab(reading: Reading, path: Path, *, form: Form, tz: str) -> None:
     try:
-        text = path.read_bytes().decode(errors="surrogateescape")
+        with path.open("rb") as file:  # which may be a pipe, or have no end
+            content = file.read(_CRONTAB_MAX + 1)
+        reason = f"larger than {_CRONTAB_MAX:,} bytes" if len(content) > _CRONTAB_MAX else ""
     except OSError as error:
-        reason = f"{error.strerror}: name a crontab, a Python file or a Python module"
-        reading.faults.append(Fault(str(path), None, "", reason))
+        reason = str(error.strerror)
+    if reason:
+        reading.faults.append(Fault(str(path), None, "", f"{reason}: {_WHAT_TO_NAME}"))
         return
-    source = str(path.resolve())
+    source, text = str(path.resolve()), content.decode(errors="surrogateescape")
     found = read_crontab(
         text, source=source, form=form, default_tz=tz, known_user=_known_user, owner=_owner()
     )
@@ -173,7 +180,7 @@ def _read_python(reading: Reading, target: str) -> None:
         found = [each for kind in kinds for each in _schedules_of(kind, source)]
     except UsageError as error:
         line = _line_of(error, target) if is_file else None
-        reading.faults.append(Fault(target, line, "", str(error)))
+        reading.faults.append(Fault(target, line, "", _why(error, target)))
         return
     if not kinds:
         reason = "it defines no job: decorate a function with @tb.job or @tb.cron"
@@ -206,6 +213,14 @@ def _schedules_of(kind: Kind, source: str) -> Iterable[Declared]:
             place=kind.place,
             does=f"{kind.name}({given})",
         )
+
+
+def _why(error: UsageError, target: str) -> str:
+    """Return what is wrong; a target that is missing may have been meant as a file."""
+    cause = error.__cause__
+    if isinstance(cause, ModuleNotFoundError) and f"{target}.".startswith(f"{cause.name}."):
+        return f"there is neither a file nor a module of that name: {_WHAT_TO_NAME}"
+    return str(error)
 
 
 def _line_of(error: UsageError, target: str) -> int | None:

@@ -21,17 +21,21 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of wall times,
 _DAY_S: Final = 86_400
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, *, least_s: float = 0.0) -> float:
     """Return the seconds of a duration such as 90, 90s, 5m or 1h30m.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is none, or shorter than `least_s`.
     """
     if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII):
-        return float(text)
-    if not _DURATION.fullmatch(text):
+        found = float(text)
+    elif _DURATION.fullmatch(text):
+        found = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    else:
         raise UsageError(f"{text!r} is no duration: write for example 90s, 5m or 1h30m")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    if found < least_s:
+        raise UsageError(f"{text} is too short: write {least_s:g}s or more")
+    return found
 
 
 def instant(text: str, default_tz: str | None = None) -> datetime:

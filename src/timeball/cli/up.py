@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from timeball.cli.bounds import CHILDREN_MAX, SLOTS_MAX
 from timeball.cli.database import dsn_option
 from timeball.cli.output import json_option, say, utc_option, write_json
 
@@ -21,13 +22,17 @@ _FAULTY: Final = 2
 @click.option("--keep-going", is_flag=True, help="Run the good lines although others are bad.")
 @click.option(
     "--slots",
-    type=click.IntRange(1),
+    type=click.IntRange(1, SLOTS_MAX),
     default=8,
     show_default=True,
     help="Jobs that may run at once in each worker process.",
 )
 @click.option(
-    "--children", type=click.IntRange(1), default=1, show_default=True, help="Worker processes."
+    "--children",
+    type=click.IntRange(1, CHILDREN_MAX),
+    default=1,
+    show_default=True,
+    help="Worker processes.",
 )
 @click.option(
     "--form",

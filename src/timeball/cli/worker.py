@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from timeball.cli.bounds import CHILDREN_MAX, LEASE_MIN_S, POLL_MIN_S, SLOTS_MAX
 from timeball.cli.database import dsn_option
 
 
@@ -32,13 +33,19 @@ from timeball.cli.database import dsn_option
     "--threads",
     "--async",
     "slots",
-    type=click.IntRange(1),
+    type=click.IntRange(1, SLOTS_MAX),
     default=8,
     show_default=True,
     metavar="N",
     help="Jobs that may run at once in each process; coroutines share its event loop.",
 )
-@click.option("--children", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--children",
+    type=click.IntRange(1, CHILDREN_MAX),
+    default=1,
+    show_default=True,
+    help="Processes.",
+)
 @click.option(
     "--drain",
     default="25s",
@@ -79,8 +86,8 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
         queues=options["queues"],
         slots=options["slots"],
         drain_s=seconds(options["drain"]),
-        lease_s=seconds(options["lease"]),
-        poll_s=seconds(options["poll"]),
+        lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
+        poll_s=seconds(options["poll"], least_s=POLL_MIN_S),
     )
     log_to_stderr()
     store, close = open_store(options["dsn"])
