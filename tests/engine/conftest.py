@@ -28,7 +28,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def scheduler() -> Iterator[Callable[..., Scheduler]]:
-    """Make schedulers; at the end each is shut down, has left nothing, and has broken no promise."""
+    """Make schedulers; at the end each has broken no promise, and has left no thread."""
     made: list[Scheduler] = []
     before = set(threading.enumerate())
 

@@ -1,0 +1,302 @@
+"""Start rates: as recorded, and as the callable's own clock sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.engine.conftest import MS, PATIENCE_S, Table, eventually
+
+from timeball import AsyncScheduler, Rate, Retry, Scheduler
+from timeball.core.rate import most_in_window, violations
+
+Make = Callable[..., Scheduler]
+S = 1_000 * MS
+
+
+@contextmanager
+def hectic() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def offsets(bench: Table, jobs: int) -> list[int]:
+    """Start jobs of no length as early as the limit allows; return when, in ns from the first."""
+    for _ in range(jobs):
+        bench.submit()
+    starts: list[int] = []
+    while len(starts) < jobs:
+        attempt = bench.begin()
+        if attempt is None:
+            bench.now_ns = bench.engine.agenda.wake_ns
+        else:
+            starts.append(bench.now_ns)
+            bench.running.remove(attempt)
+            attempt.ended_ns = bench.now_ns
+            bench.engine.agenda.finish(attempt, attempt.run(), bench.now_ns)
+    return [start - starts[0] for start in starts]
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (Rate(3, 1), [0, 0, 0, S, S, S, 2 * S]),
+        (Rate(2, 10), [0, 0, 10 * S, 10 * S, 20 * S]),
+        (Rate(3, 1, burst=2), [0, 0, 333333334, 666666667, S]),
+        (Rate(1, 2), [0, 2 * S, 4 * S]),
+        (Rate(0.5), [0, 2 * S, 4 * S]),
+    ],
+    ids=str,
+)
+def test_starts_come_as_early_as_the_limit_allows(
+    table: Callable[..., Table], rate: Rate, expected: list[int]
+) -> None:
+    assert offsets(table(workers=4, rate=rate), len(expected)) == expected
+
+
+def test_a_retry_pays_the_rate_again(table: Callable[..., Table]) -> None:
+    bench = table(workers=4, rate=Rate(1, 1), retry=Retry(1, base_s=0.0))
+
+    def fails() -> None:
+        raise OSError
+
+    job = bench.submit(fails)
+    bench.begin()
+    assert bench.end() is None
+    assert bench.engine.agenda.wake_ns == job.attempts[0].started_ns + S
+    bench.now_ns = bench.engine.agenda.wake_ns
+    assert bench.begin() is not None
+    bench.end()
+    assert job.done
+
+
+def test_no_permit_is_taken_without_a_slot_or_a_job(table: Callable[..., Table]) -> None:
+    bench = table(workers=1, rate=Rate(2, 1))
+    for _ in range(5):
+        assert bench.begin() is None
+    bench.submit()
+    bench.submit()
+    first = bench.begin()
+    for _ in range(5):
+        assert bench.begin() is None  # no slot
+    assert bench.end(first) is not None  # the second permit is still there
+    bench.end()
+
+
+def test_a_late_call_moves_its_stamp(scheduler: Make) -> None:
+    """The first call is held up between its permit and its call: its record says when it began."""
+    s = scheduler(workers=2, rate=Rate(1, 0.05))
+    engine, seen = s._engine, []
+    late = engine._late_ns
+
+    def held_up(attempt: Any) -> int:
+        if attempt.work.id == 1 and not seen:
+            time.sleep(0.03)
+        return late(attempt)
+
+    engine._late_ns = held_up  # type: ignore[method-assign]
+    for _ in range(3):
+        s.submit(lambda: seen.append(time.monotonic_ns()))
+    s.wait(timeout_s=PATIENCE_S)
+    starts = [record.started_ns for record in s.records()]
+    assert all(abs(a - b) < 1 * MS for a, b in zip(sorted(starts), sorted(seen), strict=True))
+    assert starts[0] - s.records()[0].queued_ns >= 29 * MS
+    assert violations(seen, Rate(1, 0.05)) == []
+
+
+def test_recorded_starts_are_left_alone_where_told_so(scheduler: Make) -> None:
+    s = scheduler(workers=2, rate=Rate(1, 0.01), strict="recorded")
+    s.submit(lambda: None)
+    s.wait(timeout_s=PATIENCE_S)
+    (attempt,) = s.get(1).attempts
+    assert attempt.started_ns == attempt.granted_ns
+
+
+CAP, STARTS, CAP_S = 50, 150, 0.5
+"""As 50 a second and 150 starts, in half the time."""
+
+
+def check(s: Scheduler | AsyncScheduler, seen: list[int]) -> None:
+    rate = Rate(CAP, CAP_S)
+    window = rate.window_ns
+    recorded = [record.started_ns for record in s.records()]
+    assert len(seen) == len(recorded) == STARTS
+    assert most_in_window(recorded, window)[0] <= CAP
+    assert most_in_window(seen, window)[0] <= CAP
+    optimum = 2 * window
+    assert s.report().makespan_ns >= optimum
+
+
+@pytest.mark.slow
+def test_sixteen_threads_keep_to_the_cap_as_seen_by_the_jobs(scheduler: Make) -> None:
+    seen: list[int] = []
+    s = scheduler(workers=16, rate=Rate(CAP, CAP_S))
+    with hectic():
+        for _ in range(STARTS):
+            s.submit(lambda: seen.append(time.monotonic_ns()))
+        s.wait(timeout_s=PATIENCE_S)
+    check(s, seen)
+
+
+@pytest.mark.slow
+def test_threads_keep_to_the_cap_under_injected_delays(scheduler: Make) -> None:
+    """Every seventh call is held up after its permit, by up to 5 ms."""
+    seen: list[int] = []
+    s = scheduler(workers=16, rate=Rate(CAP, CAP_S))
+    late, calls = s._engine._late_ns, iter(range(10**6))
+
+    def held_up(attempt: Any) -> int:
+        number = next(calls)
+        if number % 7 == 0:
+            time.sleep(0.001 * (number % 5 + 1))
+        return late(attempt)
+
+    s._engine._late_ns = held_up  # type: ignore[method-assign]
+    for _ in range(STARTS):
+        s.submit(lambda: seen.append(time.monotonic_ns()))
+    s.wait(timeout_s=PATIENCE_S)
+    check(s, seen)
+
+
+@pytest.mark.slow
+def test_a_loop_keeps_to_the_cap_though_it_is_blocked_now_and_then() -> None:
+    seen: list[int] = []
+
+    async def job(n: int) -> None:
+        seen.append(time.monotonic_ns())
+        if n % 10 == 0:
+            time.sleep(0.002)  # what nobody should do on a loop
+
+    async def main() -> None:
+        async with AsyncScheduler(workers=16, rate=Rate(CAP, CAP_S)) as s:
+            for n in range(STARTS):
+                await s.submit(job, n)
+            await s.wait(timeout_s=PATIENCE_S)
+        check(s, seen)
+        assert s.violations() == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "per_s"), [(11, 0.1), (100, 0.1)])
+def test_thirty_two_threads_never_exceed_the_window(
+    scheduler: Make, count: int, per_s: float
+) -> None:
+    s = scheduler(workers=32, rate=Rate(count, per_s))
+    for _ in range(5 * count):
+        s.submit(time.sleep, 0)
+    s.wait(timeout_s=PATIENCE_S)
+    stamps = [record.started_ns for record in s.records()]
+    assert most_in_window(stamps, Rate(count, per_s).window_ns)[0] <= count
+
+
+@pytest.mark.slow
+def test_even_spacing_uses_the_rate_up(scheduler: Make) -> None:
+    s = scheduler(workers=8, rate=Rate(1000, spread=True))
+    for _ in range(400):
+        s.submit(time.sleep, 0)
+    s.wait(timeout_s=PATIENCE_S)
+    assert s.report().efficiency >= 0.9  # on a machine that does something else as well
+
+
+# In jobs
+
+
+def test_a_limiter_lets_first_come_first_pass_with_one_timer(scheduler: Make) -> None:
+    s = scheduler(workers=8)
+    limiter = s.limiter("api", Rate(1, 0.01))
+    assert s.limiter("api") is limiter
+    passed: list[int] = []
+    lined_up: list[int] = []
+    turns = [threading.Event() for _ in range(6)]
+
+    def body(n: int) -> None:
+        turns[n].wait(PATIENCE_S)
+        lined_up.append(n)
+        with limiter:
+            passed.append(n)
+
+    for n in range(6):
+        s.submit(body, n)
+    for n in range(6):
+        turns[n].set()
+        eventually(lambda n=n: n in passed or limiter.waiting + len(passed) > n)  # type: ignore[misc]
+    s.wait(timeout_s=PATIENCE_S)
+    assert passed == lined_up == list(range(6))
+
+
+def test_a_limiter_counts_weights_and_refuses_impossible_ones(scheduler: Make) -> None:
+    limiter = scheduler().limiter("api", "3 per 10s")
+    limiter.acquire(2)
+    with pytest.raises(TimeoutError):
+        limiter.acquire(2, timeout_s=0)
+    limiter.acquire(1, timeout_s=0)  # a free permit is had without waiting
+    with pytest.raises(ValueError, match="smaller weight"):
+        limiter.acquire(4)
+    assert limiter.waiting == 0
+
+
+def test_limiters_are_told_apart_by_name(scheduler: Make) -> None:
+    s = scheduler()
+    with pytest.raises(ValueError, match="no limiter"):
+        s.limiter("api")
+    s.limiter("api", Rate(3))
+    with pytest.raises(ValueError, match="another name"):
+        s.limiter("api", Rate(4))
+
+
+def test_one_timer_for_ten_thousand_who_wait() -> None:
+    from timeball.engine.gate import JobLimiter
+
+    limiter, passed = JobLimiter(Rate(100, spread=True)), []
+
+    async def one(n: int) -> None:
+        async with limiter:
+            passed.append(n)
+
+    async def main() -> float:
+        running = [asyncio.create_task(one(n)) for n in range(10_000)]
+        await asyncio.sleep(0.05)
+        before = time.process_time()
+        timers = len(asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]
+        await asyncio.sleep(0.1)
+        spent = time.process_time() - before
+        for each in reversed(running):  # the first of them at last
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert timers <= 2  # that one, and this sleep
+        return spent
+
+    assert asyncio.run(main()) < 0.05
+    assert passed == list(range(len(passed)))
+    assert limiter.waiting == 0
+
+
+def test_who_leaves_the_line_keeps_nobody_waiting() -> None:
+    from timeball.engine.gate import JobLimiter
+
+    async def main(order: list[int]) -> int:
+        limiter = JobLimiter(Rate(1, 0.02))
+        await limiter.acquire_async()
+        before = time.monotonic_ns()
+        waiting = [asyncio.create_task(limiter.acquire_async()) for _ in range(6)]
+        await asyncio.sleep(0)
+        for n in order:
+            waiting[n].cancel()
+        await waiting[5]
+        assert limiter.waiting == 0
+        return time.monotonic_ns() - before
+
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]):
+        assert asyncio.run(main(order)) < 35 * MS  # one window, and not six
