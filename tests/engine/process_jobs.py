@@ -11,10 +11,14 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, NoReturn
+
+import pytest
 
 from timeball.action.context import StopSign
 from timeball.core.retry import Retry
@@ -85,6 +89,15 @@ def marked(mark: str) -> list[int]:
     return [pid for pid in found if alive(pid)]
 
 
+@contextmanager
+def marking() -> Iterator[str]:
+    """Mark whatever is started meanwhile; in the end nothing that bears the mark is left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK, mark := uuid.uuid4().hex)
+        yield mark
+    assert marked(mark) == []
+
+
 # Inside -------------------------------------------------------------------------------------
 
 
@@ -145,6 +158,12 @@ def defy(path: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         note_and_wait(path)
+
+
+def linger() -> None:
+    """Leave behind what keeps a process from leaving, and from heeding SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Thread(target=time.sleep, args=(60,)).start()
 
 
 def return_when_asked(path: str) -> str:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -22,7 +21,7 @@ from tests.engine.process_jobs import alive, eventually, freeze, run, value, wai
 from timeball.action.context import StopSign
 from timeball.core.outcomes import Raised, Unbegun
 from timeball.engine import processes
-from timeball.engine.processes import STARTS_MAX, ProcessSlot
+from timeball.engine.processes import ProcessSlot
 from timeball.engine.runner import Done, Ended, Lost
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
@@ -33,11 +32,8 @@ KILLED = Lost("its process was ended by SIGKILL")
 
 @pytest.fixture(scope="module", autouse=True)
 def mark() -> Iterator[str]:
-    """Marks whatever is started here; in the end nothing that bears the mark is left."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(jobs.MARK, mark := uuid.uuid4().hex)
+    with jobs.marking() as mark:
         yield mark
-    assert jobs.marked(mark) == []
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +221,21 @@ def test_what_is_stopped_before_it_begins_does_not_begin(slot: ProcessSlot) -> N
     assert value(slot, os.getpid) == child
 
 
+class RaisedInBetween(StopSign):
+    """Raised when the job has looked at it and nothing has been started yet."""
+
+    def when_raised(self, callback: Callable[[], None]) -> None:
+        super().when_raised(callback)
+        self.raise_()
+
+
+def test_a_stop_is_heard_also_before_there_is_a_child(
+    slot: ProcessSlot, aside: Callable[..., Future[Ended]]
+) -> None:
+    for _ in range(2):  # with an idle child, and with none
+        assert aside(slot, signal.pause, stop=RaisedInBetween()).result(10) == UNBEGUN
+
+
 def test_a_stop_that_comes_too_late_stops_nobody_else(slot: ProcessSlot) -> None:
     stop = StopSign()
     child = value(slot, os.getpid, stop=stop)
@@ -297,6 +308,15 @@ def test_a_closed_slot_lets_the_job_finish_and_carries_out_no_more(
 
 
 @pytest.mark.slow
+def test_a_child_that_does_not_leave_is_killed_at_the_deadline() -> None:
+    slot = ProcessSlot(grace_s=60.0)
+    value(slot, jobs.linger)
+    child = value(slot, os.getpid)
+    slot.close(0.05)
+    assert not alive(child)
+
+
+@pytest.mark.slow
 def test_not_even_a_frozen_minder_holds_up_the_end(
     tmp_path: Path, aside: Callable[..., Future[Ended]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,11 +332,13 @@ def test_not_even_a_frozen_minder_holds_up_the_end(
 
 
 PARENT = """
-    import sys
+    import os, sys
     from tests.engine import process_jobs as jobs
     from timeball.engine.processes import ProcessSlot
     slot = ProcessSlot(grace_s=0.1, start_method=sys.argv[2])
     jobs.run(slot, jobs.detach, sys.argv[1] + "/left")
+    if os.fork() == 0:  # a copy of the parent, with all its descriptors
+        jobs.note_and_wait(sys.argv[1] + "/copy")
     jobs.run(slot, jobs.detach_and_wait, sys.argv[1] + "/detached")
 """
 
@@ -331,59 +353,8 @@ def test_nothing_outlives_a_parent_that_was_killed(tmp_path: Path, method: str, 
         env={**os.environ, "PYTHONPATH": path},
     ) as parent:
         pids = [noted(tmp_path / "left"), noted(tmp_path / "detached")]
+        copy = noted(tmp_path / "copy")
         parent.kill()
     assert eventually(lambda: not any(map(alive, pids)))
+    os.kill(copy, signal.SIGKILL)
     assert eventually(lambda: set(jobs.marked(mark)) <= set(before))
-
-
-# Not started --------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_initializer_that_fails_fails_the_job_and_is_tried_again(tmp_path: Path) -> None:
-    cure = tmp_path / "cure"
-    slot = ProcessSlot(initializer=partial(jobs.fail_until, str(cure)), grace_s=0.1)
-    for _ in range(2):
-        ended = run(slot, jobs.add, 1)
-        assert isinstance(ended, Raised)
-        assert (ended.error_type, ended.again) == ("LookupError", True)
-        assert ended.reason == "initializer"
-        assert ended.error.startswith("no such database\n")
-        assert "in fail_until" in ended.error
-    cure.touch()
-    assert value(slot, jobs.add, 1) == 2
-    cure.unlink()
-    assert value(slot, jobs.add, 1) == 2  # it is called once
-    slot.close(5.0)
-
-
-@pytest.mark.slow
-def test_a_child_that_cannot_start_is_tried_a_few_times(tmp_path: Path) -> None:
-    slot = ProcessSlot(initializer=partial(jobs.count_and_exit, str(tmp_path)), grace_s=0.1)
-    ended = run(slot, jobs.add, 1)
-    assert isinstance(ended, Raised)
-    assert (ended.reason, ended.again) == ("not-started", True)
-    assert ended.error.endswith("its process exited with 3")
-    assert len(list(tmp_path.iterdir())) == STARTS_MAX
-    slot.close(5.0)
-
-
-@pytest.mark.slow
-def test_a_child_that_is_never_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_READY_S", 0.5)
-    slot = ProcessSlot(initializer=signal.pause, grace_s=0.1)
-    ended = run(slot, jobs.add, 1)
-    assert isinstance(ended, Raised)
-    assert ended.error == "its process was not ready after 0.5 s"
-    slot.close(5.0)
-
-
-def test_without_an_interpreter_the_job_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    slot = ProcessSlot()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "executable", "/nowhere/python")
-        ended = run(slot, jobs.add, 1)
-    assert isinstance(ended, Raised)
-    assert ended.reason == "not-started"
-    assert "/nowhere/python" in ended.error
-    slot.close(5.0)

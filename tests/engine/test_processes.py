@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -38,12 +37,9 @@ UNBEGUN = Unbegun("stopped")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def mark() -> Iterator[str]:
-    """Marks whatever is started here; in the end nothing that bears the mark is left."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(jobs.MARK, mark := uuid.uuid4().hex)
-        yield mark
-    assert jobs.marked(mark) == []
+def mark() -> Iterator[None]:
+    with jobs.marking():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +268,9 @@ def test_a_child_finds_the_folder_and_environment_of_when_it_started(
     run(slot, jobs.die)
     assert value(slot, jobs.environment, "TIMEBALL_TEST_NOW") == "set later"
     assert value(slot, jobs.facts)["cwd"] == str(tmp_path)
+    monkeypatch.delenv(jobs.MARK)
+    run(slot, jobs.die)
+    assert value(slot, jobs.environment, jobs.MARK) is None
     monkeypatch.undo()
     run(slot, jobs.die)
     assert value(slot, jobs.environment, "TIMEBALL_TEST_NOW") is None
@@ -296,6 +295,9 @@ MAIN = """
     def job(value): return Result((value, __name__, os.getppid() != PARENT))
 
     PARENT = os.getpid()
+    DEPTH = int(os.environ.get("TIMEBALL_TEST_DEPTH", "0"))
+    os.environ["TIMEBALL_TEST_DEPTH"] = str(DEPTH + 1)
+    assert DEPTH < 3, "it starts itself again and again"
 
     def main():
         slot = ProcessSlot(start_method=sys.argv[1])
