@@ -103,12 +103,12 @@ class Section(Generic[A]):
 
     def leave(self) -> None:
         """Release the lock, then call what was put in the outbox under it."""
-        calls = self.agenda.outbox
-        if calls:
-            self.agenda.outbox = []
+        calls: list[Callable[[], Any]] | None = None
+        if self.agenda.outbox:
+            calls, self.agenda.outbox = self.agenda.outbox, []
         self._owner = 0
         self._lock.release()
-        for call in calls:
+        for call in calls or ():  # never the agenda's own list: others fill that from here on
             call()
 
     @property
