@@ -25,9 +25,9 @@ from tests.engine.process_jobs import RETRY, run, value
 from timeball.action.context import Cancel, Snooze, StopSign
 from timeball.core.outcomes import Raised, Snoozed, Stopped, Unbegun
 from timeball.core.retry import PermanentError, Retry
-from timeball.engine.process_child import receive, send
+from timeball.engine.process_child import check_call, receive, send
 from timeball.engine.process_link import StartMethod
-from timeball.engine.processes import Processes, ProcessSlot, check_call
+from timeball.engine.processes import Processes, ProcessSlot
 from timeball.engine.runner import Done, Runner
 from timeball.errors import UsageError
 
