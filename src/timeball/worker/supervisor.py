@@ -284,11 +284,25 @@ class Supervisor:
             self._asked = max(self._asked, Step(self._step + 1))
         while self._step < self._asked:
             self._step = Step(self._step + 1)
+            _log.warning(*self._announced())
             for child in self._living():
                 self._carry_out(child)
             self._until = now + (
                 self._config.worker.drain_s if self._step is Step.DRAIN else GIVE_BACK_S
             )
+
+    def _announced(self) -> tuple[object, ...]:
+        match self._step:
+            case Step.DRAIN:
+                drain_s = self._config.worker.drain_s
+                return (
+                    "stopping: what has begun has %g s to end; once more gives it back",
+                    drain_s,
+                )
+            case Step.GIVE_BACK:
+                return ("stopping: what has not ended is given back; once more kills the workers",)
+            case _:
+                return ("stopping: the workers are killed",)
 
     def _carry_out(self, child: ChildProcess) -> None:
         match self._step:
