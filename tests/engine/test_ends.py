@@ -64,9 +64,9 @@ def test_the_exit_of_the_program_does_not_hang_and_names_what_was_left() -> None
 @pytest.mark.slow
 def test_the_exit_of_the_program_drains_what_was_submitted() -> None:
     code = (
-        "from timeball import Scheduler\n"
+        "import sys\nfrom timeball import Scheduler\n"
         "s = Scheduler(workers=2)\n"
-        "for n in range(20): s.submit(print, 'job', n)\n"
+        "for n in range(20): s.submit(sys.stdout.write, f'job {n}\\n')\n"
     )
     done = run(code)
     assert sorted(done.stdout.split("\n")) == sorted([f"job {n}" for n in range(20)] + [""])

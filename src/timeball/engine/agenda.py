@@ -57,6 +57,8 @@ class Agenda:
     ) -> None:
         self.inbox: deque[Work | Callable[[Agenda, int], object]] = deque()
         """What came from outside the lock: jobs, and what is to be done in here."""
+        self.jobs: dict[int | str, Work] = {}
+        """Those that have been taken in, by their ids."""
         self.free = list(range(slots - 1, -1, -1))
         self.on_slot: list[Attempt | None] = [None] * slots
         self.outbox: list[Callable[[], Any]] = []
@@ -69,10 +71,8 @@ class Agenda:
         """Asks a running attempt to stop."""
         self.on_room: Callable[[], None] | None = None
         """Called when a job has left the queue for the first time."""
-        self.refuses = False
-        """Whether what comes in from now on is cancelled at once."""
-        self.ends = False
-        """Whether no further attempt is to follow one that ends."""
+        self.refuses = self.ends = False
+        """Whether what comes in is cancelled at once, and whether no attempt follows another."""
         self.wake_ns = NEVER_NS
         """When to be asked again, unless something happens before."""
         self.tally = Tally()
@@ -128,6 +128,7 @@ class Agenda:
                 item(self, now_ns)
                 continue
             self.tally.accepted += 1
+            self.jobs[item.id] = item
             if item.more is None and not self.refuses:
                 self._lanes.add(item)
             else:

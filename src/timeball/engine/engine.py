@@ -76,7 +76,8 @@ class Engine:
         self.options = options
         self.clock_ns: Callable[[], int] = options.clock_ns or time.monotonic_ns
         self.uuid: UUID = chance.new_uuid()
-        self.jobs: dict[int | str, Work] = {}
+        self._named: dict[str, Work] = {}
+        """Jobs with an id of the submitter's; claimed before the job is taken in."""
         self.closed = False
         self.forked = False
         self.broken = False
@@ -118,7 +119,7 @@ class Engine:
         if self.closed:
             raise self.refusal()
         work = self._new_job(call, args, kwargs)
-        if self.jobs.setdefault(work.id, work) is not work:
+        if isinstance(work.id, str) and self._named.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
         work.ready_ns = self.clock_ns()
         self.agenda.inbox.append(work)
@@ -210,10 +211,18 @@ class Engine:
 
     def find(self, job_id: int | str) -> Work:
         """Return a job that is remembered."""
-        work = self.jobs.get(job_id)
+        with self.section.visit():
+            work = self.agenda.jobs.get(job_id)
         if work is None:
             raise JobNotFound(job_id)
         return work
+
+    def submitted(self, job_id: int | str) -> Work | None:
+        """Return a job, though it may not have been taken in yet; takes no lock."""
+        if isinstance(job_id, str):
+            return self._named.get(job_id)
+        arriving = (work for work in self.agenda.inbox.copy() if isinstance(work, Work))
+        return next((w for w in arriving if w.id == job_id), None) or self.agenda.jobs.get(job_id)
 
     def counts(self) -> dict[State, int]:
         """Return how many jobs are in each state, all of one instant."""
@@ -228,12 +237,12 @@ class Engine:
     def states(self) -> dict[int | str, State]:
         """Return the state of every job that is remembered, all of one instant."""
         with self.section.visit():
-            return {work.id: work.state for work in list(self.jobs.values())}
+            return {work.id: work.state for work in self.agenda.jobs.values()}
 
     def snapshot(self) -> Snapshot:
         """Return everything on record, all of one instant."""
         with self.section.visit() as now_ns:
-            works = list(self.jobs.values())
+            works = list(self.agenda.jobs.values())
             counts = self._counts()
             for state, count in self._forgotten.items():
                 counts[state] -= count
@@ -249,7 +258,7 @@ class Engine:
     def records(self) -> list[AttemptRecord[int | str]]:
         """Return a record of every attempt that has started."""
         with self.section.visit() as now_ns:
-            works = list(self.jobs.values())
+            works = list(self.agenda.jobs.values())
             return list(attempt_records(works, self.agenda.idleness, now_ns))
 
     def report(self) -> BatchReport:
@@ -281,7 +290,9 @@ class Engine:
         while len(self._remembered) > kept:
             old = self._remembered.popleft()
             self._forgotten[old.state] += 1
-            self.jobs.pop(old.id, None)
+            del self.agenda.jobs[old.id]
+            if isinstance(old.id, str):
+                del self._named[old.id]
 
     def breaks(self) -> None:
         """Say that a bug of ours has ended a worker: whoever waits is told."""
@@ -307,7 +318,7 @@ class Engine:
         if mode == "drain":
             return
         agenda.ends = True
-        for work in list(self.jobs.values()):
+        for work in list(self.agenda.jobs.values()):
             if work.state not in TERMINAL and (mode == "abort" or work.state is not State.RUNNING):
                 agenda.cancel(work, now_ns)
 

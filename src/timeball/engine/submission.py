@@ -145,7 +145,7 @@ class Submission:
     def _parent(self, work: Work, parent: Any) -> Work:
         if parent == work.id:
             raise UsageError(f"job {work.id} would wait for itself, a cycle: take it out of after")
-        found = parent if isinstance(parent, Work) else self._engine.jobs.get(parent)
+        found = parent if isinstance(parent, Work) else self._engine.submitted(parent)
         if found is None:
             raise UsageError(f"after names {parent!r}, which is not here: submit parents first")
         if found.form.engine is not self._engine:
