@@ -29,6 +29,7 @@ COMMANDS: Final = MappingProxyType(
         "submit": "Add a job.",
         "jobs": "Look at jobs, follow them, cancel them.",
         "cron": "Say when schedules run, and why then.",
+        "batch": "Run many calls in this process, and draw how it went.",
         "db": "Start, stop and look after the database.",
         "audit": "Prove from the record that no job was lost and none ran twice.",
     }
