@@ -48,7 +48,7 @@ class _Modelled:
     def _point(self) -> None:
         """Be a switch point, unless the calling line was one."""
         actor, frame = here(), _frame_outside()
-        if frame.f_code.co_filename not in actor.stepper.files:
+        if not actor.stepper.steps_in(frame):
             actor.stepper.point(frame)
 
 
@@ -317,15 +317,15 @@ def wall_ns() -> int:
     return here().stepper.now_ns + here().stepper.wall_ns
 
 
-def _module(like: ModuleType, **own: Any) -> ModuleType:
+def module(like: ModuleType, **own: Any) -> ModuleType:
     """Return a module as `like`, but for its `own` names."""
-    module = ModuleType(like.__name__)
-    module.__dict__.update(vars(like), **own)
-    return module
+    changed = ModuleType(like.__name__)
+    changed.__dict__.update(vars(like), **own)
+    return changed
 
 
-MODULES: Final[Mapping[str, ModuleType]] = {
-    "threading": _module(
+MODULES: Final[dict[str, ModuleType]] = {
+    "threading": module(
         threading,
         Lock=Lock,
         RLock=RLock,
@@ -334,8 +334,8 @@ MODULES: Final[Mapping[str, ModuleType]] = {
         Thread=Thread,
         current_thread=current_thread,
     ),
-    "queue": _module(queue, SimpleQueue=SimpleQueue),
-    "time": _module(
+    "queue": module(queue, SimpleQueue=SimpleQueue),
+    "time": module(
         time,
         monotonic=lambda: monotonic_ns() / 1e9,
         monotonic_ns=monotonic_ns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from math import inf
 from typing import Final
 
 from timeball.certify.stepper import CLOCK, Chooser
@@ -39,8 +40,8 @@ class _Noting:
     """A chooser that notes what it chose, for the replay."""
 
     def __init__(self) -> None:
-        self.forks: list[tuple[int, bool]] = []
-        """Of each decision: how many could go on, and whether to choose was to preempt."""
+        self.forks: list[tuple[bool, ...]] = []
+        """Of each decision: for each that could go on, whether somebody else had to be held up."""
         self.ways: dict[int, int] = {}
         """Decision -> place, where it was not the first."""
 
@@ -48,7 +49,7 @@ class _Noting:
         way = self._way(len(self.forks), options, preempts=preempts)
         if way:
             self.ways[len(self.forks)] = way
-        self.forks.append((len(options), preempts))
+        self.forks.append((False, *(preempts or number == CLOCK for number in options[1:])))
         return way
 
     def _way(self, fork: int, options: Sequence[int], *, preempts: bool) -> int:
@@ -90,37 +91,46 @@ class _Priorities(_Noting):
         super().__init__()
         self._dice = dice
         self._drops = {dice.throw(max(1, decisions)) for _ in range(depth - 1)}
-        self._low = count(CLOCK, -1)
-        self._ranks: dict[int, int] = {CLOCK: next(self._low)}
+        self._low = count(-1, -1)
+        # The clock is the lowest of all, for else a thread may starve while time runs away.
+        self._ranks: dict[int, float] = {CLOCK: -inf}
 
     def _way(self, fork: int, options: Sequence[int], *, preempts: bool) -> int:
         for number in options:
             if number not in self._ranks:
                 self._ranks[number] = self._dice.throw(1 << 30)
         if fork in self._drops:
+            if options[-1] == CLOCK and self._dice.throw(2):
+                return len(options) - 1
             self._ranks[options[0]] = next(self._low)
         return max(range(len(options)), key=lambda place: self._ranks[options[place]])
 
 
-def bounded(run: Run, *, preemptions: int = 2) -> Iterator[Outcome]:
+def bounded(run: Run, *, preemptions: int = 2, seed: int = 0) -> Iterator[Outcome]:
     """Yield the outcome of every schedule with at most so many preemptions, the fewest first.
 
-    Depth first among those with equally many. Most races need one or two: Musuvathi and Qadeer,
+    That time passes while somebody could go on counts as one.
+
+    Among those with equally many the order is shuffled, so that a search that is cut short has not
+    seen the end of the scenario only. Most races need one or two: Musuvathi and Qadeer,
     "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.
     """
     stacks: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in range(preemptions + 1)]
     stacks[0].append(())
+    dice = Dice(seed)
     while any(stacks):
         spent = next(number for number, stack in enumerate(stacks) if stack)
-        prescribed = stacks[spent].pop()
+        stack = stacks[spent]
+        drawn = dice.throw(len(stack))
+        stack[drawn], stack[-1] = stack[-1], stack[drawn]
+        prescribed = stack.pop()
         chooser = _Prescribed(prescribed)
         yield chooser.play(run)
         first = prescribed[-1][0] + 1 if prescribed else 0
         for fork in range(first, len(chooser.forks)):
-            ways, preempts = chooser.forks[fork]
-            if spent + preempts <= preemptions:
-                branches = [(*prescribed, (fork, way)) for way in range(1, ways)]
-                stacks[spent + preempts] += branches
+            for way, costs in enumerate(chooser.forks[fork]):
+                if way and spent + costs <= preemptions:
+                    stacks[spent + costs].append((*prescribed, (fork, way)))
 
 
 def walks(run: Run, *, seed: int = 0) -> Iterator[Outcome]:
@@ -142,6 +152,16 @@ def pct(run: Run, *, seed: int = 0, depth: int = 3) -> Iterator[Outcome]:
         chooser = _Priorities(Dice(dice.throw(1 << 63)), decisions=decisions, depth=depth)
         yield chooser.play(run)
         decisions = max(decisions, len(chooser.forks))
+
+
+def mixed(run: Run, *, seed: int = 0) -> Iterator[Outcome]:
+    """Yield outcomes of all three ways in turn, without end: what one misses another one finds."""
+    ways = [bounded(run, seed=seed), walks(run, seed=seed), pct(run, seed=seed)]
+    while True:
+        for way in ways:
+            outcome = next(way, None)  # the bounded search ends
+            if outcome is not None:
+                yield outcome
 
 
 def replay(run: Run, schedule: str) -> Outcome:

@@ -6,14 +6,14 @@ who runs next. So a defect appears in the same schedule every time, and that sch
 
 Code under the stepper uses the locks, queues, threads and the clock of `modelled.py`, whose waits
 the stepper sees. Time is virtual: it stands still while anybody runs, and moves to the next
-deadline when the chooser says so, at the latest when all wait.
+deadline when all wait, and also before if the chooser says so: threads may be late.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import FrameType
 from typing import Any, Final, Protocol
 
@@ -39,15 +39,6 @@ class Chooser(Protocol):
             preempts: Whether it can, so that every place but 0 is a preemption.
         """
         ...
-
-
-class Violation(AssertionError):
-    """A named check found a promise broken."""
-
-    def __init__(self, check: str, text: str) -> None:
-        super().__init__(f"{check}: {text}")
-        self.check = check
-        self.text = text
 
 
 class Abandoned(BaseException):
@@ -108,8 +99,12 @@ class Stepper:
 
     Args:
         chooser: Decides who goes on.
-        files: Names of the files whose lines are switch points.
+        files: Names of the files whose lines are switch points. Those of `modelled.py` are points
+            everywhere.
+        functions: Only in these functions of the files, by qualified name; None for all.
         opcodes: Qualified names of functions in which every opcode is one instead.
+        delays: Whether time may pass while somebody could go on: then any thread may be late, by
+            as much as the others sleep. Without, time passes only when all wait.
         steps_max: So many switch points are taken for a run without end.
     """
 
@@ -118,15 +113,19 @@ class Stepper:
         chooser: Chooser,
         *,
         files: Iterable[str],
-        opcodes: Iterable[str] = (),
+        functions: Collection[str] | None = None,
+        opcodes: Collection[str] = (),
+        delays: bool = True,
         steps_max: int = 20_000,
     ) -> None:
         self.actors: list[Actor] = []
         self.now_ns = 0
         self.wall_ns = 0
         """By how much the wall clock is ahead of the monotonic one."""
-        self.files = frozenset(files)
-        self._opcodes = frozenset(opcodes)
+        self._files = frozenset(files)
+        self._functions = functions
+        self._opcodes = opcodes
+        self._delays = delays
         self._steps_max = steps_max
         self._chooser = chooser
         self._steps: list[Step] = []
@@ -158,7 +157,7 @@ class Stepper:
         if self._over.is_set():
             raise Abandoned
         if len(self._steps) >= self._steps_max:
-            self._end("endless", f"no end after {self._steps_max} steps")
+            self.end("endless", f"no end after {self._steps_max} steps")
             raise Abandoned
         self._pass_on(actor)
         code = frame.f_code
@@ -196,12 +195,11 @@ class Stepper:
             if not self._over.is_set():
                 self._next(actor).gate.release()
 
-    def end(self, error: BaseException) -> None:
-        """Note what an actor died of; the run is over."""
-        if isinstance(error, Violation):
-            self._end(error.check, error.text)
-        elif not isinstance(error, Abandoned):
-            self._end("crash", repr(error))
+    def end(self, check: str, text: str) -> None:
+        """Note which check found what, unless the run is over; it is now."""
+        if not self._over.is_set():
+            self._broken = (check, text)
+            self._over.set()
 
     # Deciding
 
@@ -220,9 +218,11 @@ class Stepper:
                 able.remove(actor)
                 able.insert(0, actor)
             asleep = [a.until_ns for a in self.actors if a not in able and a.until_ns is not None]
-            options = [other.number for other in able] + [CLOCK] * bool(asleep)
+            options = [other.number for other in able]
+            if asleep and (self._delays or not able):
+                options.append(CLOCK)
             if not options:
-                self._end(*self._stuck())
+                self.end(*self._stuck())
                 raise Abandoned
             chosen = options[0]
             if len(options) > 1:
@@ -239,15 +239,18 @@ class Stepper:
             return "deadlock", "; ".join(texts)
         return "lost-wake-up", "; ".join(texts) + "; nobody is left to wake them"
 
-    def _end(self, check: str, text: str) -> None:
-        if not self._over.is_set():
-            self._broken = (check, text)
-            self._over.set()
-
     # Tracing
 
+    def steps_in(self, frame: FrameType) -> bool:
+        """Whether the lines of a frame are switch points."""
+        code = frame.f_code
+        if code.co_filename not in self._files:
+            return False
+        name = code.co_qualname
+        return self._functions is None or name in self._functions or name in self._opcodes
+
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename not in self.files:
+        if not self.steps_in(frame):
             return None
         if frame.f_code.co_qualname in self._opcodes:
             frame.f_trace_lines = False
@@ -270,8 +273,8 @@ class _Ending:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if error is not None:
-            self._stepper.end(error)
+        if error is not None and not isinstance(error, Abandoned):
+            self._stepper.end("crash", repr(error))
         return True
 
 
@@ -300,7 +303,13 @@ def here() -> Actor:
     return actor
 
 
+def switch_point() -> None:
+    """Perhaps let somebody else run here."""
+    here().stepper.point(sys._getframe(1))  # noqa: SLF001 - the caller's line is the point
+
+
 def check(name: str, promise: bool, text: str) -> None:  # noqa: FBT001 - reads like assert
     """End the run with the named check if a promise is broken."""
     if not promise:
-        raise Violation(name, text)
+        here().stepper.end(name, text)
+        raise Abandoned

@@ -1,0 +1,9 @@
+"""What is done to the in-process engine under the stepper."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from timeball.certify.scenarios import jobs, paces
+
+SCENARIOS: Final = (*jobs.ALL, *paces.ALL)

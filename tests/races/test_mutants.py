@@ -1,0 +1,45 @@
+"""Every defect that is put into the engine is found, by the check that is named for it."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from timeball.certify.mutants.in_process import MUTANTS
+from timeball.certify.mutants.record import Mutant
+from timeball.certify.scenarios import SCENARIOS
+from timeball.certify.schedules import first_failure, mixed, replay
+from timeball.certify.trial import Scenario, engine_copies
+
+SCHEDULES_MAX = 1000  # to find a defect
+SCHEDULES_EACH = 60  # of each scenario: together more than 1,000
+SOUND = engine_copies()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+def test_a_mutant_is_killed_by_its_check(mutant: Mutant) -> None:
+    copies = mutant.copies()
+
+    def run(chooser):
+        return mutant.run(copies, chooser)
+
+    found = first_failure(islice(mixed(run), SCHEDULES_MAX))
+    assert found is not None, f"{mutant.id} survived: {mutant.defect}"
+    assert found.check == mutant.check, found.story()
+    assert replay(run, found.schedule).text == found.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_engine_keeps_its_promises_under_every_schedule(scenario: Scenario) -> None:
+    outcomes = islice(mixed(lambda chooser: scenario.run(SOUND, chooser)), SCHEDULES_EACH)
+    found = first_failure(outcomes)
+    assert found is None, found.story()
+
+
+def test_the_mutants_are_the_list() -> None:
+    assert [mutant.id for mutant in MUTANTS] == [f"P{n:02}" for n in range(1, 24)]
+    assert len({mutant.defect for mutant in MUTANTS}) == len(MUTANTS)
+    assert {mutant.scenario for mutant in MUTANTS} <= set(SCENARIOS)
