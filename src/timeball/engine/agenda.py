@@ -32,6 +32,7 @@ _SCHEDULED: Final = State.SCHEDULED
 _WAITING: Final = State.WAITING
 _RUNNING: Final = State.RUNNING
 _SUCCEEDED: Final = State.SUCCEEDED
+_SUCCESS: Final = Ending.SUCCEEDED
 _AGAIN: Final = frozenset({Ending.RETRIED, Ending.SNOOZED, Ending.RELEASED, Ending.LOST})
 
 
@@ -122,18 +123,20 @@ class Agenda:
         inbox = self.inbox
         if not self.refuses and isinstance(inbox[0], Work):
             self.idleness.arrived(inbox[0].ready_ns)
+        jobs, add, tally = self.jobs, self._lanes.add, self.tally
         while inbox:
             item = inbox.popleft()
             if not isinstance(item, Work):
                 item(self, now_ns)
                 continue
-            self.tally.accepted += 1
-            self.jobs[item.id] = item
+            tally.open += 1
+            jobs[item.id] = item
             if item.more is None and not self.refuses:
-                self._lanes.add(item)
+                add(item)
             else:
                 self._take(item, now_ns)
-        self._tell_idle()
+        if self.when_idle and not tally.open:
+            self._tell_idle()
 
     def _take(self, work: Work, now_ns: int) -> None:
         more = work.more
@@ -228,7 +231,8 @@ class Agenda:
             self._lanes.end(work.key)
         if type(said) is Done:
             self.tally.succeeded += 1
-            attempt.ending = Ending.SUCCEEDED
+            self.tally.open -= 1
+            attempt.ending = _SUCCESS
             work.outcome, attempt.value = attempt.value, None
             work.state = _SUCCEEDED
             self._tell(work, now_ns)
@@ -281,7 +285,7 @@ class Agenda:
         self._tell(work, now_ns)
 
     def _tell_idle(self) -> None:
-        if self.when_idle and not self.tally.open and not self.inbox:
+        if not self.inbox:
             self.outbox += self.when_idle
             self.when_idle = []
 
@@ -296,7 +300,7 @@ class Agenda:
             self._decided.append(work)
             if len(self._decided) == 1:
                 self._release(now_ns)
-        if self.when_idle:
+        if not self.tally.open and self.when_idle:
             self._tell_idle()
 
     # Dependencies

@@ -119,7 +119,7 @@ class Engine:
         if self.closed:
             raise self.refusal()
         work = self._new_job(call, args, kwargs)
-        if isinstance(work.id, str) and self._named.setdefault(work.id, work) is not work:
+        if type(work.id) is str and self._named.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
         work.ready_ns = self.clock_ns()
         self.agenda.inbox.append(work)

@@ -95,6 +95,8 @@ class Lanes:
         self._aging_ns = aging_ns
         self._fair = fair
         self._lines: dict[int, Line] = {}
+        self._only: Line | None = None
+        """The only one there is, as in most programs."""
         self._key_limits = key_limits
         self.size = 0
         """Jobs that line up here; some may have left since, which shows when it is their turn."""
@@ -112,13 +114,16 @@ class Lanes:
         line = self._lines.get(work.form.priority)
         if line is None:
             line = self._lines[work.form.priority] = FairLine() if self._fair else deque()
+            self._only = line if len(self._lines) == 1 else None
         line.append(work)
         self.size += 1
 
     def front(self) -> Line | None:
         """Return the line whose first job is to start next; None if none may."""
-        if len(self._lines) == 1:
-            (line,) = self._lines.values()
+        line = self._only
+        if line is not None:
+            if line and line[0].key is None and line[0].state is _PENDING:
+                return line
             return None if self._first(line) is None else line
         best: Line | None = None
         best_ns = 0

@@ -60,9 +60,15 @@ class Submission:
             UsageError: Something that can never work, and what to write instead.
         """
         options: Mapping[str, Any] | None = None
-        if kwargs and not OPTIONS.isdisjoint(kwargs):
-            options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
-        form = self._form(call, options)
+        if kwargs:
+            if not OPTIONS.isdisjoint(kwargs):
+                options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
+            form = self._form(call, options)
+        else:
+            try:
+                form = self._forms.get(call) or self._form(call, None)
+            except TypeError:  # it has no hash
+                form = self._form(call, None)
         work = self._handle(form, next(self._numbers), args, kwargs or None)
         variables = copy_context()
         if len(variables):

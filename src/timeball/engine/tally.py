@@ -9,12 +9,14 @@ class Tally:
     """Counters of the jobs of one agenda."""
 
     __slots__ = (
-        "accepted", "cancelled", "failed", "retrying", "scheduled", "skipped", "stale",
-        "succeeded", "waiting",
+        "cancelled", "failed", "open", "retrying", "scheduled", "skipped", "stale", "succeeded",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.accepted = self.scheduled = self.waiting = 0
+        self.open = 0
+        """Jobs that have been taken in and are in no terminal state."""
+        self.scheduled = self.waiting = 0
         self.succeeded = self.failed = self.cancelled = self.skipped = 0
         self.retrying = 0
         """Of the scheduled ones, those that have begun before."""
@@ -26,13 +28,9 @@ class Tally:
         """Jobs in a terminal state."""
         return self.succeeded + self.failed + self.cancelled + self.skipped
 
-    @property
-    def open(self) -> int:
-        """Jobs that have been taken in and are in no terminal state."""
-        return self.accepted - self.ended
-
     def ends(self, state: State) -> None:
         """Count one more in a terminal state."""
+        self.open -= 1
         self.succeeded += state is State.SUCCEEDED
         self.failed += state is State.FAILED
         self.cancelled += state is State.CANCELLED

@@ -104,8 +104,8 @@ class Views:
         """Return how many jobs have ended, and of how many."""
         if works is not None:
             return sum(work.done for work in works), len(works)
-        agenda = self._engine.agenda
-        return agenda.tally.ended, agenda.tally.accepted + len(agenda.inbox)
+        tally = self._engine.agenda.tally
+        return tally.ended, tally.ended + tally.open + len(self._engine.agenda.inbox)
 
     def _give_up(self) -> None:
         """End whatever has not ended, and name what still ran on stderr."""
