@@ -64,12 +64,12 @@ def main() -> int:
         print(pending_bytes(options.pending))
         return 0
     print(f"timeball {timeball.__version__}, CPython {platform.python_version()}")
-    print(f"{'figure':54} {'measured':>9} {'target':>9}  verdict")
+    print(f"{'figure':58} {'measured':>9} {'target':>9}  verdict")
     missed = 0
     for figure in figures(options.rounds, million=options.million):
         sign, verdict = "<=" if figure.at_most else ">=", "ok" if figure.met else "MISSED"
         missed += not figure.met
-        print(f"{figure.what:54} {figure.value:9,.2f} {sign} {figure.target:6,g}  {verdict:7}"
+        print(f"{figure.what:58} {figure.value:9,.2f} {sign} {figure.target:6,g}  {verdict:7}"
               f"{figure.note}", flush=True)  # fmt: skip
     return 1 if missed and options.strict else 0
 
