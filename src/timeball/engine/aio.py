@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from threading import Lock, Thread
 from typing import Any, Final, Generic
 
-from timeball.engine.section import A
+from timeball.engine.section import A, Attempt
+from timeball.engine.steps import first_step, resume
 
 _LEFTOVERS_S: Final = 0.5
+_CHAIN_MAX: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +32,9 @@ def wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
 class Strands(Generic[A]):
     """Attempts on one loop, each with a task and variables of its own.
 
-    Nothing that one attempt does to its task or leaves in its context can reach the next.
+    Nothing that one attempt does to its task or leaves in its context can reach the next. Only
+    where one was never suspended and has left both as they were, the next begins in the same
+    task, which is what costs the most; and so on a few times, since others wait for the loop.
 
     Args:
         loop: Where they run; all methods but `cancel` are called there.
@@ -51,7 +56,7 @@ class Strands(Generic[A]):
 
     def begin(self, attempt: A) -> None:
         """Carry out an attempt, from the loop's next pass on."""
-        self._loop.create_task(self._carry(attempt), context=attempt.variables)
+        self._loop.create_task(self._carry(attempt), context=attempt.variables or Context())
 
     def cancel(self, attempt: A | None = None) -> None:
         """Cancel, once, one attempt or all; from any thread."""
@@ -62,26 +67,37 @@ class Strands(Generic[A]):
         """Return the attempt that a task carries out."""
         return None if task is None else self._running.get(task)
 
-    async def _carry(self, attempt: A) -> None:
+    async def _carry(self, attempt: A | None) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._running[task] = attempt
         sound = False
         try:
-            said = await attempt.run_async()
-            del self._running[task]
-            following = self._after(attempt, said)
+            for _ in range(_CHAIN_MAX):
+                assert attempt is not None
+                self._running[task] = attempt
+                coroutine = attempt.run_async()
+                suspended, value = first_step(coroutine)
+                said = await resume(coroutine, value) if suspended else value
+                del self._running[task]
+                attempt = self._after(attempt, said)
+                if attempt is None or suspended or not _is_fresh(task, attempt):
+                    break
             sound = True
         finally:
             if not sound:
                 self._broken()
-        if following is not None:
-            self.begin(following)
+        if attempt is not None:
+            self.begin(attempt)
 
     def _cancel(self, attempt: A | None) -> None:
         for task, running in self._running.items():
             if attempt is None or running is attempt:
                 task.cancel()
+
+
+def _is_fresh(task: asyncio.Task[Any], attempt: Attempt) -> bool:
+    """Return whether `attempt` would find the task just as it would find a new one."""
+    return attempt.variables is None and not task.cancelling() and not len(copy_context())
 
 
 class EventLoop(Generic[A]):

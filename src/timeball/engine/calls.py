@@ -38,6 +38,8 @@ def carry_out(attempt: Attempt) -> Ended:
         return DONE if value is None else _said(attempt, value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         return failure(error, form.retry)
+    finally:
+        attempt.ended_ns = form.engine.clock_ns()
 
 
 async def carry_out_async(attempt: Attempt) -> Ended:
@@ -45,9 +47,9 @@ async def carry_out_async(attempt: Attempt) -> Ended:
     work = attempt.work
     form, timeout_s = work.form, work.form.timeout_s
     scope: asyncio.Timeout | None = None
-    if stopped(attempt):  # before its task had taken a step, so that nothing has cancelled that
-        return Unbegun("stopped")
     try:
+        if stopped(attempt):  # before its task took a step, so that nothing has cancelled that
+            return Unbegun("stopped")
         if work.kwargs is None and form.context is None and timeout_s is None:
             value = await form.call(*work.args)
         elif timeout_s is None:  # a timer costs more than all the rest
@@ -63,6 +65,8 @@ async def carry_out_async(attempt: Attempt) -> Ended:
             text = f"ran longer than its {timeout_s:g} s"
             return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
         return failure(error, form.retry)
+    finally:
+        attempt.ended_ns = form.engine.clock_ns()
 
 
 def stopped(attempt: Attempt) -> bool:

@@ -127,7 +127,8 @@ class LoopCrew:
             wake_ns = agenda.wake_ns
         finally:
             section.leave()
-        self._set_timer(wake_ns)
+        if wake_ns != self._timer_ns:
+            self._set_timer(wake_ns)
         for attempt in found:
             self._begin(attempt)
 
@@ -137,18 +138,20 @@ class LoopCrew:
         waited_ns = section.enter()
         try:
             attempt = agenda.round(done, said, section.clock_ns())
-            wake_ns = agenda.wake_ns
             if agenda.more:
                 self.ring()
+            wake_ns = agenda.wake_ns
         finally:
             section.leave()
-        self._set_timer(wake_ns)
-        if attempt is not None:
-            attempt.lock_ns = waited_ns
-            if not attempt.is_async:
-                self._hands.start(attempt)
-                return None
-        return attempt
+        if wake_ns != self._timer_ns:
+            self._set_timer(wake_ns)
+        if attempt is None:
+            return None
+        attempt.lock_ns = waited_ns
+        if attempt.is_async:
+            return attempt
+        self._hands.start(attempt)
+        return None
 
     def _begin(self, attempt: Attempt) -> None:
         if attempt.is_async:
@@ -162,8 +165,6 @@ class LoopCrew:
         self.ring()
 
     def _set_timer(self, wake_ns: int) -> None:
-        if wake_ns == self._timer_ns:
-            return
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._timer_ns = None, wake_ns

@@ -168,6 +168,7 @@ class Engine:
             stop=attempt.sign(),
             retry=work.form.retry,
         )
+        attempt.ended_ns = self.clock_ns()
         if isinstance(said, Done):
             attempt.value = said.value
         return said

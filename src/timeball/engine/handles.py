@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context as Variables
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -25,7 +25,7 @@ class Form:
     """What all jobs have in common that are submitted in the same way."""
 
     __slots__ = (
-        "call", "carry_out", "carry_out_async", "clock_ns", "context", "engine", "is_async",
+        "call", "carry_out", "carry_out_async", "context", "engine", "is_async",
         "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s",
     )  # fmt: skip
 
@@ -34,7 +34,6 @@ class Form:
         # Looked up once per form and not once per attempt.
         self.carry_out = engine.carry_out
         self.carry_out_async = engine.carry_out_async
-        self.clock_ns = engine.clock_ns
         self.call = call
         self.name = name
         self.is_async = False
@@ -101,24 +100,18 @@ class Attempt:
         return self.work.form.is_async
 
     @property
-    def variables(self) -> Variables:
+    def variables(self) -> Variables | None:
         """The context variables as they were when it was submitted, a copy for each attempt."""
         variables = self.work.context
-        return Variables() if variables is None else variables.copy()
+        return None if variables is None else variables.copy()
 
     def run(self) -> Ended:
         """Carry it out in this thread, and return how it ended."""
-        form = self.work.form
-        said = form.carry_out(self)
-        self.ended_ns = form.clock_ns()
-        return said
+        return self.work.form.carry_out(self)
 
-    async def run_async(self) -> Ended:
-        """Carry it out on this event loop, and return how it ended."""
-        form = self.work.form
-        said = await form.carry_out_async(self)
-        self.ended_ns = form.clock_ns()
-        return said
+    def run_async(self) -> Coroutine[Any, Any, Ended]:
+        """Return what carries it out on this event loop, and returns how it ended."""
+        return self.work.form.carry_out_async(self)
 
     def sign(self) -> StopSign:
         """Return the sign by which this attempt is asked to stop."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from threading import Lock, get_ident
@@ -30,16 +30,16 @@ class Attempt(Protocol):
         ...
 
     @property
-    def variables(self) -> Context:
-        """The context variables that it starts with on the event loop."""
+    def variables(self) -> Context | None:
+        """A context of its own to start with on the event loop; None: an empty one."""
         ...
 
     def run(self) -> Any:
         """Carry it out in this thread, and return how it ended."""
         ...
 
-    async def run_async(self) -> Any:
-        """Carry it out on this event loop, and return how it ended."""
+    def run_async(self) -> Coroutine[Any, Any, Any]:
+        """Return what carries it out on this event loop, and returns how it ended."""
         ...
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextvars import Context as Variables
 from typing import NamedTuple
 
 from timeball.action.context import StopSign
@@ -56,9 +55,8 @@ class TurnAttempt:
         self._bench = bench
 
     @property
-    def variables(self) -> Variables:
-        """Context variables of its own: what another job has set, it must not see."""
-        return Variables()
+    def variables(self) -> None:
+        """No context variables to start with: what another job has set, it must not see."""
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""
