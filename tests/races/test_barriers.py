@@ -112,8 +112,7 @@ def submit_while_somebody_cancels(
     answers: list[CancelAnswer] = []
 
     def submit() -> None:
-        for number in range(JOBS):
-            handles.append(s.submit(seen.job, number))
+        handles.extend(s.submit(seen.job, number) for number in range(JOBS))
 
     def cancel() -> None:
         while len(answers) < JOBS:

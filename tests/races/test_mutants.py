@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,9 @@ from timeball.certify.schedules import first_failure, mixed, replay
 from timeball.certify.trial import Scenario, engine_copies
 
 SCHEDULES_MAX = 1000  # to find a defect
-SCHEDULES_EACH = 60  # of each scenario: together more than 1,000
+SCHEDULES_EACH = 45  # of each scenario: together more than 1,000
 SOUND = engine_copies()
+PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "concurrency.md"
 
 
 @pytest.mark.slow
@@ -43,3 +45,9 @@ def test_the_mutants_are_the_list() -> None:
     assert [mutant.id for mutant in MUTANTS] == [f"P{n:02}" for n in range(1, 24)]
     assert len({mutant.defect for mutant in MUTANTS}) == len(MUTANTS)
     assert {mutant.scenario for mutant in MUTANTS} <= set(SCENARIOS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+def test_the_page_tells_of_every_mutant_with_its_check(mutant: Mutant) -> None:
+    (row,) = (line for line in PAGE.read_text().splitlines() if line.startswith(f"| {mutant.id} "))
+    assert f"`{mutant.check}`" in row

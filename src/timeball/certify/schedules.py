@@ -55,6 +55,13 @@ class _Noting:
     def _way(self, fork: int, options: Sequence[int], *, preempts: bool) -> int:
         raise NotImplementedError
 
+    def branches(self, first: int) -> Iterator[tuple[int, int, bool]]:
+        """Yield what else could have been chosen from that decision on, and whether it costs."""
+        for fork in range(first, len(self.forks)):
+            for way, costs in enumerate(self.forks[fork]):
+                if way:
+                    yield fork, way, costs
+
     def play(self, run: Run) -> Outcome:
         outcome = run(self)
         return replace(outcome, schedule=" ".join(f"{at}:{way}" for at, way in self.ways.items()))
@@ -127,10 +134,9 @@ def bounded(run: Run, *, preemptions: int = 2, seed: int = 0) -> Iterator[Outcom
         chooser = _Prescribed(prescribed)
         yield chooser.play(run)
         first = prescribed[-1][0] + 1 if prescribed else 0
-        for fork in range(first, len(chooser.forks)):
-            for way, costs in enumerate(chooser.forks[fork]):
-                if way and spent + costs <= preemptions:
-                    stacks[spent + costs].append((*prescribed, (fork, way)))
+        for fork, way, costs in chooser.branches(first):
+            if spent + costs <= preemptions:
+                stacks[spent + costs].append((*prescribed, (fork, way)))
 
 
 def walks(run: Run, *, seed: int = 0) -> Iterator[Outcome]:
