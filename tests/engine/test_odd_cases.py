@@ -203,13 +203,17 @@ def test_shutdown_and_submit_from_a_signal_handler_return(scheduler: Make) -> No
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         with suppress(SchedulerClosed):
-            while True:
-                if s.submit(time.sleep, 0).id == 200:
-                    os.kill(os.getpid(), signal.SIGUSR1)
+            submit_for_ever(s)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert seen[0].result(0) == 1024
     assert seen[1] == "returned"
+
+
+def submit_for_ever(s: Scheduler) -> None:
+    while True:
+        if s.submit(time.sleep, 0).id == 200:
+            os.kill(os.getpid(), signal.SIGUSR1)
 
 
 def test_a_finalizer_may_submit(scheduler: Make) -> None:

@@ -101,7 +101,8 @@ class Agenda:
             on_loop: Return only one that runs on the event loop, or only one that does not;
                 None: either.
         """
-        if done is not None and said is not None:
+        if done is not None:
+            assert said is not None
             self.finish(done, said, now_ns)
         if self.inbox:
             self.drain(now_ns)
@@ -235,7 +236,8 @@ class Agenda:
             attempt.ending = _SUCCESS
             work.outcome, attempt.value = attempt.value, None
             work.state = _SUCCEEDED
-            self._tell(work, now_ns)
+            if work.more is not None or self.watched or self._on_end or not self.tally.open:
+                self._tell(work, now_ns)
         else:
             self._settle(attempt, said, now_ns)
 

@@ -114,7 +114,7 @@ class AsyncScheduler(Views):
         shown = Progress(sys.stderr, lambda: self._progress(works)) if progress else None
         showing = None if shown is None else asyncio.create_task(shown.keep_showing())
         try:
-            await self._engine.waits.wait_async(works, timeout_s)
+            await self._engine.wait_async(works, timeout_s)
         finally:
             if shown is not None and showing is not None:
                 showing.cancel()
@@ -134,7 +134,7 @@ class AsyncScheduler(Views):
         if engine.section.mine or self._crew.current() is not None:
             return
         try:
-            await engine.waits.wait_async(None, deadline_s)
+            await engine.wait_async(None, deadline_s)
         except TimeoutError:
             self._give_up()
         await asyncio.to_thread(self._crew.close)

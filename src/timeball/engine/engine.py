@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from timeball import chance
@@ -37,7 +37,7 @@ from timeball.engine.room import Room
 from timeball.engine.runner import Done, Ended, Runner
 from timeball.engine.section import Section
 from timeball.engine.submission import Submission
-from timeball.engine.waits import Waits
+from timeball.engine.waits import Crew, Waits
 from timeball.errors import JobFailed, JobNotFound, SchedulerClosed, UsageError
 
 GUARD_NS: Final = 500_000
@@ -45,22 +45,6 @@ GUARD_NS: Final = 500_000
 
 LATE_NS: Final = 200_000
 """A start that has not been called after so long is stamped again."""
-
-
-class Crew(Protocol):
-    """Who comes for attempts."""
-
-    def ring(self) -> None:
-        """Have somebody look at the agenda. Takes no lock."""
-        ...
-
-    def current(self) -> Attempt | None:
-        """Return the attempt that the caller is part of."""
-        ...
-
-    def cancel(self, attempt: Attempt) -> None:
-        """Cancel an attempt that runs on the event loop."""
-        ...
 
 
 class Engine:
@@ -78,10 +62,8 @@ class Engine:
         self.uuid: UUID = chance.new_uuid()
         self._named: dict[str, Work] = {}
         """Jobs with an id of the submitter's; claimed before the job is taken in."""
-        self.closed = False
-        self.forked = False
-        self.broken = False
-        """Whether a bug of ours has ended a worker."""
+        self.closed = self.forked = self.broken = False
+        """Whether it refuses; is a copy in a forked process; has lost a worker to a bug of ours."""
         self.crew: Crew
         self._ring: Callable[[], None]
         self.agenda = _agenda(options, None if options.kept is None else self._forget)
@@ -104,7 +86,8 @@ class Engine:
         ).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
-        self.waits = Waits(self)
+        waits = Waits(self)
+        self.wait, self.wait_async = waits.wait, waits.wait_async
 
     def staff(self, crew: Crew) -> None:
         """Have `crew` come for the attempts from now on."""

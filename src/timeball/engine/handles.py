@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context as Variables
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from timeball.action.context import StopSign
 from timeball.core.outcomes import Raised
@@ -13,12 +14,53 @@ from timeball.core.retry import Retry
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.engine.runner import Ended
 
-if TYPE_CHECKING:
-    from timeball.engine.engine import Engine
-
 NEVER_NS: Final = 1 << 62
 
 R = TypeVar("R")
+
+
+class Home(Protocol):
+    """What a job asks of the engine whose job it is."""
+
+    @property
+    def uuid(self) -> UUID:
+        """Of the engine; those of its jobs are made from it."""
+        ...
+
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """Its monotonic clock."""
+        ...
+
+    @property
+    def carry_out(self) -> Callable[[Attempt], Ended]:
+        """Carries out an attempt in this thread; never raises."""
+        ...
+
+    @property
+    def carry_out_async(self) -> Callable[[Attempt], Coroutine[Any, Any, Ended]]:
+        """Carries out an attempt on this event loop; never raises."""
+        ...
+
+    def submitted(self, job_id: int | str) -> Work | None:
+        """Return a job by its id."""
+        ...
+
+    def cancel(self, work: Work) -> CancelAnswer:
+        """Keep a job from starting, or ask it to stop."""
+        ...
+
+    def wait(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait for some jobs, or for all."""
+        ...
+
+    async def wait_async(self, works: Sequence[Work] | None, timeout_s: float | None) -> None:
+        """Wait as `wait` does, on the event loop."""
+        ...
+
+    def result_of(self, work: Work) -> Any:
+        """Return what a job that has ended returned, or raise what became of it."""
+        ...
 
 
 class Form:
@@ -29,7 +71,7 @@ class Form:
         "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s",
     )  # fmt: skip
 
-    def __init__(self, engine: Engine, call: Callable[..., Any], name: str) -> None:
+    def __init__(self, engine: Home, call: Callable[..., Any], name: str) -> None:
         self.engine = engine
         # Looked up once per form and not once per attempt.
         self.carry_out = engine.carry_out
@@ -222,7 +264,7 @@ class Handle(Work, Generic[R]):
             TimeoutError: It has not ended within `timeout_s` seconds.
             DeadlockError: Called by a job that this one waits for, in whatever way.
         """
-        self.form.engine.waits.wait([self], timeout_s)
+        self.form.engine.wait([self], timeout_s)
         value: R = self.form.engine.result_of(self)
         return value
 
@@ -234,7 +276,7 @@ class AsyncHandle(Work, Generic[R]):
 
     async def result(self, timeout_s: float | None = None) -> R:
         """Wait for it and return what it returned. See `Handle.result`."""
-        await self.form.engine.waits.wait_async([self], timeout_s)
+        await self.form.engine.wait_async([self], timeout_s)
         value: R = self.form.engine.result_of(self)
         return value
 

@@ -128,10 +128,10 @@ class Scheduler(Views):
         """
         works = self._works(handles)
         if not progress:
-            self._engine.waits.wait(works, timeout_s)
+            self._engine.wait(works, timeout_s)
             return
         shown = Progress(sys.stderr, lambda: self._progress(works))
-        shown.follow(lambda step_s: self._engine.waits.wait(works, step_s), timeout_s)
+        shown.follow(lambda step_s: self._engine.wait(works, step_s), timeout_s)
 
     def shutdown(self, mode: Mode = "drain", *, deadline_s: float | None = 5.0) -> None:
         """Take in no more jobs and end; after it returns nothing starts.
@@ -152,7 +152,7 @@ class Scheduler(Views):
         if engine.section.mine or self._crew.current() is not None:
             return
         try:
-            engine.waits.wait(None, deadline_s)
+            engine.wait(None, deadline_s)
         except TimeoutError:
             self._give_up()
         self._crew.close()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from timeball import chance
 from timeball.action.kind import PRIORITY_MAX, Kind
@@ -18,11 +18,8 @@ from timeball.core.rate import NS_PER_S
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
 from timeball.core.retry import Retry
 from timeball.core.states import State
-from timeball.engine.handles import Form, Work
+from timeball.engine.handles import Form, Home, Work
 from timeball.errors import UsageError
-
-if TYPE_CHECKING:
-    from timeball.engine.engine import Engine
 
 OPTIONS: Final = frozenset(
     {"after", "delay_s", "id", "key", "priority", "retry", "rule", "run_at", "timeout_s"}
@@ -43,9 +40,7 @@ class Submission:
         transfers: Whether callables run in other processes.
     """
 
-    def __init__(
-        self, engine: Engine, handle: type[Work], *, retry: Retry, transfers: bool
-    ) -> None:
+    def __init__(self, engine: Home, handle: type[Work], *, retry: Retry, transfers: bool) -> None:
         self._engine = engine
         self._handle = handle
         self._retry = retry

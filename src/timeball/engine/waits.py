@@ -5,16 +5,63 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from timeball.core.states import TERMINAL, State
 from timeball.engine.agenda import Agenda
 from timeball.engine.aio import wake
 from timeball.engine.handles import Attempt, Work
-from timeball.errors import DeadlockError
+from timeball.engine.section import Section
+from timeball.errors import DeadlockError, SchedulerClosed
 
-if TYPE_CHECKING:
-    from timeball.engine.engine import Engine
+
+class Crew(Protocol):
+    """Who comes for attempts."""
+
+    def ring(self) -> None:
+        """Have somebody look at the agenda. Takes no lock."""
+        ...
+
+    def current(self) -> Attempt | None:
+        """Return the attempt that the caller is part of."""
+        ...
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Cancel an attempt that runs on the event loop."""
+        ...
+
+
+class Host(Protocol):
+    """What there is to wait for."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The jobs."""
+        ...
+
+    @property
+    def section(self) -> Section[Attempt]:
+        """The lock around them."""
+        ...
+
+    @property
+    def crew(self) -> Crew:
+        """Who ends them."""
+        ...
+
+    @property
+    def broken(self) -> bool:
+        """Whether a bug of ours has ended a worker."""
+        ...
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy without anybody who would end a job."""
+        ...
+
+    def refusal(self) -> SchedulerClosed:
+        """Return what is told to those whom that concerns."""
+        ...
 
 
 class Watch:
@@ -93,7 +140,7 @@ def is_hopeless(
 class Waits:
     """Who waits for jobs of one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Host) -> None:
         self._engine = engine
         self._waiting: dict[Attempt, Sequence[Work]] = {}
         """Attempts that wait for jobs without a time limit; under the lock."""
