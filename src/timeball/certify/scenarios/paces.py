@@ -202,7 +202,7 @@ A_LOOK_WHILE_THE_LIMITER_REFUSES: Final = Scenario(a_look_while_the_limiter_refu
 A_LATE_CALL: Final = Scenario(a_late_call, delays=False)
 A_RETRY_BESIDE_FRESH_JOBS: Final = Scenario(a_retry_beside_fresh_jobs, delays=False)
 A_RETRY_WHILE_ANOTHER_LEADS: Final = Scenario(a_retry_while_another_leads, delays=False)
-A_BATCH_OF_ALL_SORTS: Final = Scenario(a_batch_of_all_sorts)
+A_BATCH_OF_ALL_SORTS: Final = Scenario(a_batch_of_all_sorts, delays=False)
 A_BATCH_THAT_WAITED_FIRST: Final = Scenario(a_batch_that_waited_first)
 TWO_JOBS_AT_A_GATE: Final = Scenario(two_jobs_at_a_gate, delays=False)
 A_CANCEL_OF_A_RETRY: Final = Scenario(a_cancel_of_a_retry)
