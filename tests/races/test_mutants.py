@@ -42,7 +42,7 @@ def test_the_engine_keeps_its_promises_under_every_schedule(scenario: Scenario) 
 
 
 def test_the_mutants_are_the_list() -> None:
-    assert [mutant.id for mutant in MUTANTS] == [f"P{n:02}" for n in range(1, 24)]
+    assert [mutant.id for mutant in MUTANTS] == [f"P{n:02}" for n in range(1, 25)]
     assert len({mutant.defect for mutant in MUTANTS}) == len(MUTANTS)
     assert {mutant.scenario for mutant in MUTANTS} <= set(SCENARIOS)
 

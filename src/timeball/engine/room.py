@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 
 from timeball.engine.aio import wake
@@ -112,8 +113,9 @@ class Room:
     def close(self) -> None:
         """Turn away all who wait, and who come."""
         self._closed = True
-        while self._line:
-            self._line.popleft().turn_away()
+        with suppress(IndexError):  # not "while there is one": room that is given takes them too
+            while True:
+                self._line.popleft().turn_away()
 
     def _match(self) -> None:
         while self._line and self._free:

@@ -1,7 +1,7 @@
-"""P01 to P23: the classic defects of schedulers, put into the in-process engine one at a time.
+"""P01 to P24: the classic defects of schedulers, put into the in-process engine one at a time.
 
-P21 to P23 are this engine's own: its one subtle rule, its second stamp, and a defect that it had
-until the stepper found it.
+P21 to P24 are this engine's own: its one subtle rule, its second stamp, and two defects that it
+had until the stepper found them.
 """
 
 from __future__ import annotations
@@ -345,6 +345,22 @@ MUTANTS: Final = (
                 "Section.leave",
                 "calls: list[Callable[[], Any]] | None = None",
                 "calls = self.agenda.outbox",
+            ),
+        ),
+    ),
+    Mutant(
+        id="P24",
+        defect="whoever closes the queue looks who waits, and turns him away in a second step",
+        scenario=jobs.A_SHUTDOWN_WITH_A_FULL_QUEUE,
+        check="crash",
+        patches=(
+            Patch(
+                "timeball.engine.room",
+                "Room.close",
+                "with suppress(IndexError):\n"
+                "    while True:\n"
+                "        self._line.popleft().turn_away()",
+                "while self._line:\n    self._line.popleft().turn_away()",
             ),
         ),
     ),
