@@ -25,6 +25,7 @@ ENDINGS = {
     (Event.FAIL, State.FAILED): Ending.FAILED,
     (Event.EXPIRE, State.FAILED): Ending.FAILED,
     (Event.EXPIRE, State.PENDING): Ending.LOST,
+    (Event.EXPIRE, State.SCHEDULED): Ending.LOST,
     (Event.RETRY, State.SCHEDULED): Ending.RETRIED,
     (Event.SNOOZE, State.SCHEDULED): Ending.SNOOZED,
     (Event.RELEASE, State.PENDING): Ending.RELEASED,

@@ -113,7 +113,7 @@ def test_no_result_is_no_text() -> None:
     assert decode_value(None) is None
 
 
-@pytest.mark.parametrize("text", ["{", f'{{"n": 1{"0" * 5_000}}}', "[" * 2_000 + "]" * 2_000])
+@pytest.mark.parametrize("text", ["{", f'{{"n": 1{"0" * 5_000}}}', "[" * 100_000])
 def test_what_cannot_be_decoded_is_shown_as_such(text: str) -> None:
     shown = decode_value(text)
     assert text.startswith(shown["undecodable"])

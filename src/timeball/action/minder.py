@@ -298,14 +298,14 @@ def read_brief() -> Brief | None:
     return Brief(bytes(received))
 
 
-def open_nudges() -> int:
-    """A descriptor that becomes readable whenever a child ends."""
+def open_nudges() -> tuple[int, int]:
+    """A descriptor that becomes readable whenever a child ends, and the one that is written."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    return reader
+    return reader, writer
 
 
 def open_worker(pid: int) -> list[int]:
@@ -371,7 +371,7 @@ def absorb(nudges: int) -> None:
 
 def mind(brief: Brief) -> None:
     """Run the command of `brief` to its end, and everything that came of it, and report."""
-    nudges = open_nudges()
+    nudges, _ = open_nudges()
     adopts = prctl(PR_SET_CHILD_SUBREAPER, 1)
     tree = Tree(start(brief), adopts=adopts)
     stopped = await_end(tree, nudges, [CONTROL, *open_worker(brief.worker)])

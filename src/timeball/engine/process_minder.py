@@ -51,7 +51,7 @@ class Minder:
     def __init__(self, control: socket.socket, parent: int, grace_s: float) -> None:
         self._control = control
         self._grace_s = grace_s
-        self._nudges = open_nudges()
+        self._nudges, self._nudger = open_nudges()
         self._parent = open_worker(parent)
         self._adopts = prctl(PR_SET_CHILD_SUBREAPER, 1)
 
@@ -121,8 +121,8 @@ class Minder:
 
     def _become_child(self, minder: int, *others: int) -> None:
         """Keep nothing of the minder, and be what a fresh interpreter would be."""
-        os.close(signal.set_wakeup_fd(-1))
-        for fd in (self._nudges, *self._parent, *others):
+        signal.set_wakeup_fd(-1)  # from 3.12 on a fork does it too
+        for fd in (self._nudges, self._nudger, *self._parent, *others):
             os.close(fd)
         self._control.close()
         os.setsid()
