@@ -181,11 +181,11 @@ class Agenda:
 
     def _begin(self, work: Work, now_ns: int) -> Attempt:
         slot = self.free.pop()
-        attempt = Attempt(work, now_ns, slot, next(self._numbers))
+        on_slot = self.on_slot
+        assert on_slot[slot] is None
+        on_slot[slot] = attempt = Attempt(work, now_ns, slot, next(self._numbers))
         work.state = _RUNNING
         work.attempts = (*work.attempts, attempt) if work.attempts else (attempt,)
-        assert self.on_slot[slot] is None
-        self.on_slot[slot] = attempt
         if work.key is not None:
             self._lanes.begin(work.key)
         if work.form.signs:
@@ -221,22 +221,22 @@ class Agenda:
 
         One that was given up before is not heard: its job has gone another way.
         """
-        slot, work = attempt.slot, attempt.work
+        slot, work, tally, on_slot = attempt.slot, attempt.work, self.tally, self.on_slot
         assert slot is not None
-        if self.on_slot[slot] is not attempt or attempt.ending is not None:
-            self.tally.stale += 1
+        if on_slot[slot] is not attempt or attempt.ending is not None:
+            tally.stale += 1
             return
-        self.on_slot[slot] = None
+        on_slot[slot] = None
         self.free.append(slot)
         if work.key is not None:
             self._lanes.end(work.key)
         if type(said) is Done:
-            self.tally.succeeded += 1
-            self.tally.open -= 1
+            tally.succeeded += 1
+            tally.open -= 1
             attempt.ending = _SUCCESS
             work.outcome, attempt.value = attempt.value, None
             work.state = _SUCCEEDED
-            if work.more is not None or self.watched or self._on_end or not self.tally.open:
+            if work.more is not None or self.watched or self._on_end or not tally.open:
                 self._tell(work, now_ns)
         else:
             self._settle(attempt, said, now_ns)

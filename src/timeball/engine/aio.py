@@ -10,10 +10,10 @@ from threading import Lock, Thread
 from typing import Any, Final, Generic
 
 from timeball.engine.section import A, Attempt
-from timeball.engine.steps import first_step, resume
+from timeball.engine.steps import resume
 
 _LEFTOVERS_S: Final = 0.5
-_CHAIN_MAX: Final = 16
+_CHAIN_MAX: Final = 32
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +76,12 @@ class Strands(Generic[A]):
                 assert attempt is not None
                 self._running[task] = attempt
                 coroutine = attempt.run_async()
-                suspended, value = first_step(coroutine)
-                said = await resume(coroutine, value) if suspended else value
+                try:
+                    awaited = coroutine.send(None)
+                except StopIteration as end:
+                    said, suspended = end.value, False
+                else:
+                    said, suspended = await resume(coroutine, awaited), True
                 del self._running[task]
                 attempt = self._after(attempt, said)
                 if attempt is None or suspended or not _is_fresh(task, attempt):

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Self, TypeVar, Unpack, overload
 
 from timeball.engine.crews import LoopCrew
 from timeball.engine.handles import AsyncHandle, Work
@@ -76,7 +76,8 @@ class AsyncScheduler(Views):
         self._crew.open()
         if self._engine.room is not None:
             await self._engine.enter_room_async()
-        return cast("AsyncHandle[Any]", self._engine.submit(call, args, kwargs))
+        handle: AsyncHandle[Any] = self._engine.submit(call, args, kwargs)
+        return handle
 
     async def submit_many(
         self, call: Callable[..., Any], each: Iterable[Mapping[str, Any]], /, **options: Any

@@ -30,7 +30,7 @@ def carry_out(attempt: Attempt) -> Ended:
     try:
         variables = work.context
         # A copy each: what one attempt sets, the next one must not see.
-        run = (Variables() if variables is None else variables.copy()).run
+        run = Variables().run if variables is None else variables.copy().run
         if kwargs is None and form.context is None:
             value = run(form.call, *work.args)
         else:
@@ -39,7 +39,7 @@ def carry_out(attempt: Attempt) -> Ended:
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         return failure(error, form.retry)
     finally:
-        attempt.ended_ns = form.engine.clock_ns()
+        attempt.ended_ns = form.clock_ns()
 
 
 async def carry_out_async(attempt: Attempt) -> Ended:
@@ -66,7 +66,7 @@ async def carry_out_async(attempt: Attempt) -> Ended:
             return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
         return failure(error, form.retry)
     finally:
-        attempt.ended_ns = form.engine.clock_ns()
+        attempt.ended_ns = form.clock_ns()
 
 
 def stopped(attempt: Attempt) -> bool:

@@ -97,8 +97,8 @@ class Engine:
 
     def submit(
         self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Work:
-        """Add a job; takes no lock, and does not wait for room."""
+    ) -> Any:
+        """Add a job and return its handle; takes no lock, and does not wait for room."""
         if self.closed:
             raise self.refusal()
         work = self._new_job(call, args, kwargs)
@@ -133,11 +133,13 @@ class Engine:
     # Carrying out
 
     def _carry_out_on_time(self, attempt: Attempt) -> Ended:
-        self._catch_up(attempt)
+        if self.clock_ns() - attempt.started_ns > LATE_NS:
+            self._catch_up(attempt)
         return self._call(attempt)
 
     async def _carry_out_on_time_async(self, attempt: Attempt) -> Ended:
-        await self._catch_up_async(attempt)
+        if self.clock_ns() - attempt.started_ns > LATE_NS:
+            await self._catch_up_async(attempt)
         return await carry_out_async(attempt)
 
     def _transfer(self, attempt: Attempt) -> Ended:

@@ -67,7 +67,7 @@ class Form:
     """What all jobs have in common that are submitted in the same way."""
 
     __slots__ = (
-        "call", "carry_out", "carry_out_async", "context", "engine", "is_async",
+        "call", "carry_out", "carry_out_async", "clock_ns", "context", "engine", "is_async",
         "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s",
     )  # fmt: skip
 
@@ -76,6 +76,7 @@ class Form:
         # Looked up once per form and not once per attempt.
         self.carry_out = engine.carry_out
         self.carry_out_async = engine.carry_out_async
+        self.clock_ns = engine.clock_ns
         self.call = call
         self.name = name
         self.is_async = False

@@ -6,7 +6,7 @@ import atexit
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack, cast
+from typing import Any, Final, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from timeball.engine.crews import ThreadCrew
@@ -83,7 +83,8 @@ class Scheduler(Views):
         """
         if self._engine.room is not None:
             self._engine.enter_room()
-        return cast("Handle[R]", self._engine.submit(call, args, kwargs))
+        handle: Handle[R] = self._engine.submit(call, args, kwargs)
+        return handle
 
     def submit_many(
         self, call: Callable[..., R], each: Iterable[Mapping[str, Any]], /, **options: Any

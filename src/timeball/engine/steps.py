@@ -1,28 +1,12 @@
-"""The first step of a coroutine, taken by hand: many have no second."""
+"""What follows the first step of a coroutine that was taken by hand, since many have no second."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Coroutine, Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 R = TypeVar("R")
-
-
-class Step(NamedTuple):
-    """What the first step came to."""
-
-    suspended: bool
-    value: Any
-    """What it returned; of one that was suspended, what it awaits."""
-
-
-def first_step(coroutine: Coroutine[Any, Any, Any]) -> Step:
-    """Take the first step of a coroutine, within the task that would await it."""
-    try:
-        return Step(suspended=True, value=coroutine.send(None))
-    except StopIteration as end:
-        return Step(suspended=False, value=end.value)
 
 
 @types.coroutine
