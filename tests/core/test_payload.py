@@ -137,3 +137,11 @@ def test_a_long_text_keeps_its_head_and_its_tail() -> None:
 
 def test_a_text_of_surrogates_alone_stays_bounded() -> None:
     assert len(storable("\ud800" * ERROR_MAX)) <= 6 * ERROR_MAX
+
+
+@pytest.mark.parametrize("levels", [65, 500, 100_000])
+def test_stored_arguments_that_are_too_deep_are_named_on_every_python(levels: int) -> None:
+    text = '{"a":' + "[" * levels + "]" * levels + "}"
+    with pytest.raises(InvalidPayload, match="nested deeper than 64|cannot be decoded"):
+        decode_args(text)
+    assert decode_args('{"a":' + "[" * 63 + "]" * 63 + ',"b":[{}]}')["b"] == [{}]

@@ -67,6 +67,8 @@ def decode_args(text: str) -> dict[str, Any]:
         raise InvalidPayload(f"the stored arguments cannot be decoded: {error}") from None
     if not isinstance(args, dict):
         raise InvalidPayload(f"the stored arguments are a {type(args).__name__}, not an object")
+    if text.count("[") + text.count("{") > DEPTH_MAX:
+        _explain(args, "args", 0)  # how deep a reader can go depends on the version of Python
     return args
 
 
