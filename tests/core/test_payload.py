@@ -142,6 +142,6 @@ def test_a_text_of_surrogates_alone_stays_bounded() -> None:
 @pytest.mark.parametrize("levels", [65, 500, 100_000])
 def test_stored_arguments_that_are_too_deep_are_named_on_every_python(levels: int) -> None:
     text = '{"a":' + "[" * levels + "]" * levels + "}"
-    with pytest.raises(InvalidPayload, match="nested deeper than 64|cannot be decoded"):
+    with pytest.raises(InvalidPayload, match=r"nested deeper than 64|cannot be decoded"):
         decode_args(text)
     assert decode_args('{"a":' + "[" * 63 + "]" * 63 + ',"b":[{}]}')["b"] == [{}]
