@@ -149,7 +149,8 @@ def test_a_million_refills_of_a_bucket_lose_nothing() -> None:
     # 50 a start make it 20,000 starts; one in 333,333,333.33 ns is the hard case.
     limiter = limiter_of(Rate(3, burst=100))
     stamps = greedy(limiter, [0] * 20_002, weight=50)
-    assert stamps == [-(-max(0, n - 1) * 50 * NS_PER_S // 3) for n in range(20_002)]
+    wrong = [n for n, at in enumerate(stamps) if at != -(-max(0, n - 1) * 50 * NS_PER_S // 3)]
+    assert wrong[:3] == []  # of more than that nobody wants to see the difference
     assert stamps[-1] == 10**6 * NS_PER_S // 3 + 1
 
 
