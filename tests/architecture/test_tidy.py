@@ -64,7 +64,7 @@ INSTALL_SOURCES = re.compile(
     r"--(?:extra-)?index-ur[l]|--find-link[s]|--trusted-hos[t]"
     r"|\b(?:pyp[i]|pythonhoste[d]|npmj[s]|docke[r]|ghc[r]|qua[y]|crate[s])\.(?:org|com|io)\b"
 )
-HIDDEN_HOME = re.compile(r"/root/\.\w")
+HIDDEN_HOME = re.compile(r"/[r]oot/\.\w")
 # Folders that any machine has; a checkout may lie directly in one, and a text may name it.
 ORDINARY_FOLDERS = {"/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr", "/var"}
 

@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from itertools import product
+from uuid import uuid4
 
 import pytest
 from tests.worker.loop.workshop import PATIENCE_S, VERBS, Workshop
@@ -54,6 +55,22 @@ def test_an_answer_that_was_lost_costs_no_turn(shop: Workshop) -> None:
     shop.store.faults["claim"] = ["after"]
     shop.run()
     assert shop.report().turns == 5
+
+
+def test_turns_of_a_claim_that_it_has_given_up_waiting_for_are_carried_out(shop: Workshop) -> None:
+    """A backend may come to the lane after its client has gone, and grant to nobody's ears."""
+    effects = define(shop)
+    submit(shop, 3)
+
+    def unheard(worker: int, **_asked: object) -> None:
+        del shop.store.before["claim"]
+        shop.store.inner.claim(worker, limit=2, request=uuid4(), floors={})
+
+    shop.store.before["claim"] = unheard
+    shop.run()
+    assert effects == Counter(range(3))
+    assert shop.report().turns == 3
+    shop.assert_clean()
 
 
 @pytest.mark.slow
