@@ -79,13 +79,18 @@ class Site:
             found[record.name.partition("-")[0]] += len(nominal)
         return found
 
-    def bury(self, killed: Program) -> None:
-        """Give up the workers of a program that has been waited for; else it takes a lease."""
+    def workers(self, program: Program) -> list[int]:
+        """The ids under which a program's processes are registered."""
         with psycopg.connect(self.dsn) as connection:
             query = "SELECT id FROM timeball.worker WHERE name LIKE %s AND ended_at IS NULL"
-            ids = connection.execute(query, [f"up-{killed.pid}-%"]).fetchall()
-        assert ids != []
-        for (worker,) in ids:
+            return [row[0] for row in connection.execute(query, [f"up-{program.pid}-%"])]
+
+    def at_work(self, program: Program) -> None:
+        until(lambda: self.workers(program) != [], "a worker of the program is registered")
+
+    def bury(self, killed: Program) -> None:
+        """Give up the workers of a program that has been waited for; else it takes a lease."""
+        for worker in self.workers(killed):
             self.store.expire(worker, beat=None, begun=None)
 
     def ticks(self, number: int) -> None:
@@ -114,6 +119,7 @@ def site(
 
 def test_each_occurrence_is_one_job_though_one_of_two_is_killed_and_comes_back(site: Site) -> None:
     first, second = site.up(), site.up()
+    site.at_work(first)  # the ticks below may all be the other one's
     site.ticks(3)
     first.kill()
     site.bury(first)

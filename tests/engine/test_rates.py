@@ -15,6 +15,7 @@ from tests.engine.conftest import MS, PATIENCE_S, Table, eventually
 
 from timeball import AsyncScheduler, Rate, Retry, Scheduler
 from timeball.core.rate import most_in_window, violations
+from timeball.engine.engine import GUARD_NS, LATE_NS
 
 Make = Callable[..., Scheduler]
 S = 1_000 * MS
@@ -96,22 +97,23 @@ def test_no_permit_is_taken_without_a_slot_or_a_job(table: Callable[..., Table])
 def test_a_late_call_moves_its_stamp(scheduler: Make) -> None:
     """The first call is held up between its permit and its call: its record says when it began."""
     s = scheduler(workers=2, rate=Rate(1, 0.05))
-    engine, seen = s._engine, []
+    engine, freed_ns = s._engine, 0
     on_time = engine.carry_out
 
     def held_up(attempt: Any) -> Any:
-        if attempt.work.id == 1 and not seen:
+        nonlocal freed_ns
+        if attempt.work.id == 1 and not freed_ns:
             time.sleep(0.03)
+            freed_ns = time.monotonic_ns()
         return on_time(attempt)
 
     engine.carry_out = held_up
     for _ in range(3):
-        s.submit(lambda: seen.append(time.monotonic_ns()))
+        s.submit(lambda: None)
     s.wait(timeout_s=PATIENCE_S)
     starts = [record.started_ns for record in s.records()]
-    assert all(abs(a - b) < 1 * MS for a, b in zip(sorted(starts), sorted(seen), strict=True))
-    assert starts[0] - s.records()[0].queued_ns >= 29 * MS
-    assert violations(seen, Rate(1, 0.05)) == []
+    assert starts[0] >= freed_ns - LATE_NS
+    assert violations(starts, Rate(1, 0.05)) == []
 
 
 def test_recorded_starts_are_left_alone_where_told_so(scheduler: Make) -> None:
@@ -126,63 +128,77 @@ CAP, STARTS, CAP_S = 50, 150, 0.5
 """As 50 a second and 150 starts, in half the time."""
 
 
-def check(s: Scheduler | AsyncScheduler, seen: list[int]) -> None:
-    rate = Rate(CAP, CAP_S)
-    window = rate.window_ns
-    recorded = [record.started_ns for record in s.records()]
+def check(s: Scheduler | AsyncScheduler, seen: dict[int, int]) -> list[int]:
+    """Check the cap as recorded and as seen; return how late each job saw its own start.
+
+    The stamps keep a guard beyond the window, so the jobs see the cap kept while none of them
+    loses the processor for longer than that between its stamp and its first reading. What a busy
+    machine makes of it beyond that narrows the window in which they see it, by so much exactly.
+    """
+    window = Rate(CAP, CAP_S).window_ns
+    recorded = {record.job: record.started_ns for record in s.records()}
     assert len(seen) == len(recorded) == STARTS
-    assert most_in_window(recorded, window)[0] <= CAP
-    assert most_in_window(seen, window)[0] <= CAP
-    optimum = 2 * window
-    assert s.report().makespan_ns >= optimum
+    assert most_in_window(list(recorded.values()), window)[0] <= CAP
+    late = [seen[job] - recorded[job] for job in seen]
+    excess = max(0, max(late) - GUARD_NS)
+    assert most_in_window(list(seen.values()), window - excess)[0] <= CAP
+    assert s.report().makespan_ns >= 2 * window
+    return late
 
 
 @pytest.mark.slow
 def test_sixteen_threads_keep_to_the_cap_as_seen_by_the_jobs(scheduler: Make) -> None:
-    seen: list[int] = []
+    seen: dict[int, int] = {}
     s = scheduler(workers=16, rate=Rate(CAP, CAP_S))
     with hectic():
-        for _ in range(STARTS):
-            s.submit(lambda: seen.append(time.monotonic_ns()))
+        for n in range(1, STARTS + 1):
+            s.submit(lambda n=n: seen.update({n: time.monotonic_ns()}))
         s.wait(timeout_s=PATIENCE_S)
     check(s, seen)
 
 
 @pytest.mark.slow
 def test_threads_keep_to_the_cap_under_injected_delays(scheduler: Make) -> None:
-    """Every seventh call is held up after its permit, by up to 5 ms."""
-    seen: list[int] = []
+    """Every seventh call is held up after its permit, by up to 5 ms: its stamp moves along."""
+    seen: dict[int, int] = {}
+    freed: dict[int, int] = {}
     s = scheduler(workers=16, rate=Rate(CAP, CAP_S))
-    on_time, calls = s._engine.carry_out, iter(range(10**6))
+    on_time = s._engine.carry_out
 
     def held_up(attempt: Any) -> Any:
-        number = next(calls)
-        if number % 7 == 0:
+        number = attempt.work.id
+        if number % 7 == 0 and number not in freed:
             time.sleep(0.001 * (number % 5 + 1))
+            freed[number] = time.monotonic_ns()
         return on_time(attempt)
 
     s._engine.carry_out = held_up
-    for _ in range(STARTS):
-        s.submit(lambda: seen.append(time.monotonic_ns()))
+    for n in range(1, STARTS + 1):
+        s.submit(lambda n=n: seen.update({n: time.monotonic_ns()}))
     s.wait(timeout_s=PATIENCE_S)
     check(s, seen)
+    started = {record.job: record.started_ns for record in s.records()}
+    assert len(freed) == STARTS // 7
+    assert all(started[number] >= free - LATE_NS for number, free in freed.items())
 
 
 @pytest.mark.slow
 def test_a_loop_keeps_to_the_cap_though_it_is_blocked_now_and_then() -> None:
-    seen: list[int] = []
+    seen: dict[int, int] = {}
 
     async def job(n: int) -> None:
-        seen.append(time.monotonic_ns())
+        seen[n] = time.monotonic_ns()
         if n % 10 == 0:
             time.sleep(0.002)  # what nobody should do on a loop
 
     async def main() -> None:
         async with AsyncScheduler(workers=16, rate=Rate(CAP, CAP_S)) as s:
-            for n in range(STARTS):
+            for n in range(1, STARTS + 1):
                 await s.submit(job, n)
             await s.wait(timeout_s=PATIENCE_S)
-        check(s, seen)
+        late = check(s, seen)
+        # Were the stamps not moved, all those behind a blocking one would be late.
+        assert sum(each > GUARD_NS for each in late) < STARTS / 2
         assert s.violations() == []
 
     asyncio.run(main())
