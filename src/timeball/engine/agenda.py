@@ -185,7 +185,10 @@ class Agenda:
         assert on_slot[slot] is None
         on_slot[slot] = attempt = Attempt(work, now_ns, slot, next(self._numbers))
         work.state = _RUNNING
-        work.attempts = (*work.attempts, attempt) if work.attempts else (attempt,)
+        if work.last is None:
+            work.last = attempt
+        else:
+            work.adds(attempt)
         if work.key is not None:
             self._lanes.begin(work.key)
         if work.form.signs:
@@ -273,7 +276,7 @@ class Agenda:
         attempt = Attempt(work, now_ns, None, int(work.state is _PENDING))
         attempt.ending, attempt.reason = ending, reason
         attempt.ended_ns, attempt.delay_s = now_ns, 0.0
-        work.attempts = (*work.attempts, attempt)
+        work.adds(attempt)
         if work.state is _SCHEDULED:
             self._unschedule(work)
         self.tally.waiting -= work.state is _WAITING
@@ -357,7 +360,8 @@ class Agenda:
         more = work.with_more()
         if more.cancel_ns is None:
             more.cancel_ns = now_ns
-            self.outbox.append(partial(self.on_stop, work.attempts[-1]))
+            assert work.last is not None
+            self.outbox.append(partial(self.on_stop, work.last))
         return CancelAnswer.REQUESTED
 
     def give_up(self, attempt: Attempt, now_ns: int) -> None:

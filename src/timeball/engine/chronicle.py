@@ -75,7 +75,7 @@ def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
         number: The number to call it by, since the audit knows numbers only.
         namespace: That of its uuid.
     """
-    more, last = work.more, work.attempts[-1] if work.attempts else None
+    more, last = work.more, work.last
     entries = [_entry(attempt) for attempt in work.attempts if attempt.slot is not None]
     held = None
     if work.state is State.PENDING:

@@ -170,11 +170,10 @@ class Work:
         id: Given by the submitter, else 1, 2, 3 …
         state: Where it is, now.
         turn: 1 at first; each retry, snooze or return to the queue begins the next.
-        attempts: One record per turn that was granted a slot or has ended.
     """
 
     __slots__ = (
-        "args", "attempts", "context", "form", "id", "key", "kwargs", "more", "outcome",
+        "args", "context", "earlier", "form", "id", "key", "kwargs", "last", "more", "outcome",
         "ready_ns", "state", "turn",
     )  # fmt: skip
 
@@ -189,7 +188,9 @@ class Work:
         self.context: Variables | None = None
         self.state = State.PENDING
         self.turn = 1
-        self.attempts: tuple[Attempt, ...] = ()
+        self.earlier: tuple[Attempt, ...] = ()
+        self.last: Attempt | None = None
+        """The newest attempt, apart from those before it, of which most jobs have none."""
         self.outcome: Any = None
         """The result of one that succeeded, what is kept of the exception of one that failed."""
         self.more: More | None = None
@@ -198,6 +199,17 @@ class Work:
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.form.name}, {self.state}>"
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """One record per turn that was granted a slot or has ended."""
+        return self.earlier if self.last is None else (*self.earlier, self.last)
+
+    def adds(self, attempt: Attempt) -> None:
+        """Put its newest attempt on record."""
+        if self.last is not None:
+            self.earlier = (*self.earlier, self.last)
+        self.last = attempt
 
     @property
     def done(self) -> bool:
@@ -217,10 +229,7 @@ class Work:
     @property
     def reason(self) -> str | None:
         """A short word on why it ended as it did; None where there is nothing to say."""
-        if not (self.done and self.attempts):
-            return None
-        reason: str | None = self.attempts[-1].reason
-        return reason
+        return self.last.reason if self.done and self.last is not None else None
 
     @property
     def retry_count(self) -> int:
@@ -236,9 +245,9 @@ class Work:
     def overdue(self) -> bool:
         """Whether it runs in a thread for longer than it should: a thread cannot be stopped."""
         timeout_s = self.form.timeout_s
-        if timeout_s is None or self.state is not State.RUNNING or not self.attempts:
+        if timeout_s is None or self.state is not State.RUNNING or self.last is None:
             return False
-        ran_ns = self.form.engine.clock_ns() - self.attempts[-1].started_ns
+        ran_ns = self.form.engine.clock_ns() - self.last.started_ns
         return ran_ns > timeout_s * 1e9
 
     def cancel(self) -> CancelAnswer:

@@ -123,7 +123,7 @@ def is_hopeless(
         if work.state in TERMINAL:
             return True
         if work.state is State.RUNNING:
-            return work.attempts[-1] in hopeful
+            return work.last in hopeful
         after = work.more.after if work.more else ()
         return bool(agenda.free or hopeful) and all(map(may_end, after))
 
