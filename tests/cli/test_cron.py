@@ -105,33 +105,3 @@ def test_what_is_wrong_is_told_with_exit_code_2(words: tuple[str, ...]) -> None:
     result = invoke("cron", "next", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr
-
-
-def test_explain_tells_meaning_policy_and_what_the_next_transitions_do() -> None:
-    assert said("cron", "explain", *SPRING) == (
-        "30 2 * * *  in America/New_York: at 02:30 every day\n"
-        "class   fixed times; gap: next_valid, overlap: first\n"
-        "next    2026-03-08 03:00:00-04:00  2026-03-08T07:00:00Z\n"
-        "        2026-03-09 02:30:00-04:00  2026-03-09T06:30:00Z\n"
-        "        2026-03-10 02:30:00-04:00  2026-03-10T06:30:00Z\n"
-        "        2026-03-11 02:30:00-04:00  2026-03-11T06:30:00Z\n"
-        "        2026-03-12 02:30:00-04:00  2026-03-12T06:30:00Z\n"
-        "DST     2026-03-08 02:00 becomes 2026-03-08 03:00: "
-        "02:30 does not exist: runs at 03:00 instead\n"
-        "        2026-11-01 02:00 becomes 2026-11-01 01:00: "
-        "nothing is due from 01:00 to 02:00: nothing changes\n"
-    )
-
-
-def test_explain_warns_of_surprises_and_knows_zones_without_transitions() -> None:
-    text = said("cron", "explain", "*/7 * * * *", "--tz", "UTC")
-    assert "class   interval (all 24 hours); gap: skip, overlap: both\n" in text
-    assert "this zone has no transition ahead\n" in text
-    assert "warning the step of" in text
-
-
-def test_explain_looks_at_any_year() -> None:
-    found = document("cron", "explain", *SPRING, "--year", "2031", "--json")
-    assert found["occurrences"][0]["at"] == "2031-01-01T07:30:00Z"
-    assert [each["at"][:4] for each in found["transitions"]] == ["2031", "2031"]
-    assert found["prose"] == "at 02:30 every day"
