@@ -185,10 +185,9 @@ class Agenda:
         assert on_slot[slot] is None
         on_slot[slot] = attempt = Attempt(work, now_ns, slot, next(self._numbers))
         work.state = _RUNNING
-        if work.last is None:
-            work.last = attempt
-        else:
-            work.adds(attempt)
+        if work.last is not None:
+            work.earlier = work.attempts
+        work.last = attempt
         if work.key is not None:
             self._lanes.begin(work.key)
         if work.form.signs:
@@ -276,7 +275,7 @@ class Agenda:
         attempt = Attempt(work, now_ns, None, int(work.state is _PENDING))
         attempt.ending, attempt.reason = ending, reason
         attempt.ended_ns, attempt.delay_s = now_ns, 0.0
-        work.adds(attempt)
+        work.earlier, work.last = work.attempts, attempt
         if work.state is _SCHEDULED:
             self._unschedule(work)
         self.tally.waiting -= work.state is _WAITING
@@ -360,8 +359,7 @@ class Agenda:
         more = work.with_more()
         if more.cancel_ns is None:
             more.cancel_ns = now_ns
-            assert work.last is not None
-            self.outbox.append(partial(self.on_stop, work.last))
+            self.outbox.append(partial(self.on_stop, work.attempts[-1]))
         return CancelAnswer.REQUESTED
 
     def give_up(self, attempt: Attempt, now_ns: int) -> None:

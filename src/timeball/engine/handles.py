@@ -205,12 +205,6 @@ class Work:
         """One record per turn that was granted a slot or has ended."""
         return self.earlier if self.last is None else (*self.earlier, self.last)
 
-    def adds(self, attempt: Attempt) -> None:
-        """Put its newest attempt on record."""
-        if self.last is not None:
-            self.earlier = (*self.earlier, self.last)
-        self.last = attempt
-
     @property
     def done(self) -> bool:
         """Whether it has reached a terminal state."""
