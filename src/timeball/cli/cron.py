@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from timeball.cli.cron_calendar import calendar
 from timeball.cli.cron_times import explain, next_
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import iso, json_option, shown, utc_option, write_json, write_table
@@ -19,8 +20,8 @@ def command() -> None:
     """Say when schedules run, and why then."""
 
 
-for each in (next_, explain):
-    command.add_command(each)
+for _command in (next_, explain, calendar):
+    command.add_command(_command)
 
 
 @command.command("list")
