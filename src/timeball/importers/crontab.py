@@ -71,6 +71,7 @@ class CrontabEntry:
     expression: str
     cron: Cron
     tz: str
+    tz_given: bool  # by a CRON_TZ above it; else it is the default
     user: str | None  # None in the user form
     command: str  # shell text, after the rule for %
     stdin: bytes
@@ -181,6 +182,7 @@ class _Reading:
         self._source = source
         self._default_tz = default_tz
         self._tz = default_tz
+        self._tz_given = False
         self._bad_zone_line = 0
         self._known_user = cache(known_user) if known_user else None
         self._owner = owner
@@ -228,7 +230,7 @@ class _Reading:
             raise InvalidSchedule(
                 f"{error}{hint}; the jobs below it, up to the next CRON_TZ, are left out"
             ) from error
-        self._tz, self._bad_zone_line = tz, 0
+        self._tz, self._tz_given, self._bad_zone_line = tz, bool(value), 0
 
     def _refuse(self, at: int, bad: Malformed) -> None:
         if bad.hides_zone:
@@ -258,6 +260,7 @@ class _Reading:
             expression=job.expression,
             cron=cron,
             tz=self._tz,
+            tz_given=self._tz_given,
             user=user,
             command=command,
             stdin=stdin,
