@@ -156,8 +156,8 @@ def test_a_client_that_does_not_read_does_not_hold_the_lane(
     text = "SELECT * FROM timeball.claim($1, $2, $3, $4, $5)"
     deaf.pgconn.send_query_params(text.encode(), params)
     pid = deaf.info.backend_pid
-    state = "SELECT state FROM pg_stat_activity WHERE pid = %s"
-    until(lambda: watcher.run(state, [pid]) == [("idle",)], "the claim has let go")
+    state = "SELECT state, query = %s FROM pg_stat_activity WHERE pid = %s"
+    until(lambda: watcher.run(state, [text, pid]) == [("idle", True)], "the claim has let go")
     assert watcher.verb("claim", **claim_of(worker_of(ledger, "q" * 200))) != [(None, None)]
     deaf.close()
     assert ledger.counts() == {State.RUNNING: 2_000}
