@@ -35,7 +35,6 @@ CATCH_ALL = {
     "action/python.py": "a job's own function, and the exceptions it makes",
     "action/registry.py": "a module of the user's, while it is imported",
     "engine/calls.py": "what was submitted, whatever it raises",
-    "engine/steps.py": "what is thrown into a coroutine goes through it",
     "engine/process_child.py": "a job's own function, and the objects that it takes and returns",
     "engine/processes.py": "an object's own word on how it is pickled",
 }

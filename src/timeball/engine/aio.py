@@ -9,8 +9,7 @@ from contextvars import Context, copy_context
 from threading import Lock, Thread
 from typing import Any, Final, Generic
 
-from timeball.engine.section import A, Attempt
-from timeball.engine.steps import resume
+from timeball.engine.section import A
 
 _LEFTOVERS_S: Final = 0.5
 _CHAIN_MAX: Final = 32
@@ -70,24 +69,24 @@ class Strands(Generic[A]):
     async def _carry(self, attempt: A | None) -> None:
         task = asyncio.current_task()
         assert task is not None
+        running, after = self._running, self._after
+        # Filled in the loop's next pass, which comes before any second step of this task.
+        suspended: list[None] = []
+        self._loop.call_soon(suspended.append, None)
         sound = False
         try:
             for _ in range(_CHAIN_MAX):
                 assert attempt is not None
-                self._running[task] = attempt
-                coroutine = attempt.run_async()
-                try:
-                    awaited = coroutine.send(None)
-                except StopIteration as end:
-                    said, suspended = end.value, False
-                else:
-                    said, suspended = await resume(coroutine, awaited), True
-                del self._running[task]
-                attempt = self._after(attempt, said)
-                if attempt is None or suspended or not _is_fresh(task, attempt):
+                running[task] = attempt
+                said = await attempt.run_async()
+                attempt = after(attempt, said)
+                if attempt is None or suspended or attempt.variables is not None:
+                    break
+                if task.cancelling() or len(copy_context()):  # not as it would find a new one
                     break
             sound = True
         finally:
+            del running[task]
             if not sound:
                 self._broken()
         if attempt is not None:
@@ -97,11 +96,6 @@ class Strands(Generic[A]):
         for task, running in self._running.items():
             if attempt is None or running is attempt:
                 task.cancel()
-
-
-def _is_fresh(task: asyncio.Task[Any], attempt: Attempt) -> bool:
-    """Return whether `attempt` would find the task just as it would find a new one."""
-    return attempt.variables is None and not task.cancelling() and not len(copy_context())
 
 
 class EventLoop(Generic[A]):
