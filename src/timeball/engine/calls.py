@@ -48,7 +48,8 @@ async def carry_out_async(attempt: Attempt) -> Ended:
     form, timeout_s = work.form, work.form.timeout_s
     scope: asyncio.Timeout | None = None
     try:
-        if stopped(attempt):  # before its task took a step, so that nothing has cancelled that
+        # Before its task took a step, so that nothing has cancelled that.
+        if attempt.stop is not None and attempt.stop.raised:
             return Unbegun("stopped")
         if work.kwargs is None and form.context is None and timeout_s is None:
             value = await form.call(*work.args)

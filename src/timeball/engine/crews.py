@@ -134,21 +134,11 @@ class LoopCrew:
 
     def _after(self, done: Attempt, said: Ended) -> Attempt | None:
         section = self._section
-        agenda = section.agenda
-        waited_ns = section.enter()
-        try:
-            attempt = agenda.round(done, said, section.clock_ns())
-            if agenda.more:
-                self.ring()
-            wake_ns = agenda.wake_ns
-        finally:
-            section.leave()
+        attempt = section.turn(done, said)
+        wake_ns = section.agenda.wake_ns  # changes in rounds only, and so on this thread only
         if wake_ns != self._timer_ns:
             self._set_timer(wake_ns)
-        if attempt is None:
-            return None
-        attempt.lock_ns = waited_ns
-        if attempt.is_async:
+        if attempt is None or attempt.work.form.is_async:
             return attempt
         self._hands.start(attempt)
         return None
