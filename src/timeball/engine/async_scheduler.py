@@ -73,10 +73,12 @@ class AsyncScheduler(Views):
         Does not suspend, but to wait for room where there is a `max_pending`. See
         `Scheduler.submit`.
         """
-        self._crew.open()
-        if self._engine.room is not None:
-            await self._engine.enter_room_async()
-        handle: AsyncHandle[Any] = self._engine.submit(call, args, kwargs)
+        if not self._crew.is_open:
+            self._crew.open()
+        engine = self._engine
+        if engine.room is not None:
+            await engine.enter_room_async()
+        handle: AsyncHandle[Any] = engine.submit(call, args, kwargs)
         return handle
 
     async def submit_many(

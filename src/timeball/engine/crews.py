@@ -72,6 +72,7 @@ class LoopCrew:
         self._section = section
         self._broken = broken
         self._hands: Hands[Attempt] = Hands(self._handed_back, broken)
+        self.is_open = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._strands: Strands[Attempt] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -81,10 +82,11 @@ class LoopCrew:
 
     def open(self) -> None:
         """Run on this thread's event loop from now on."""
-        if self._loop is None:
+        if not self.is_open:
             self._loop = asyncio.get_running_loop()
             self._strands = Strands(self._loop, self._after, self._broken)
             self._loop.call_soon(self._pump)
+            self.is_open = True
 
     def ring(self) -> None:
         """Have the loop look at the agenda, from any thread; many rings count as one."""
