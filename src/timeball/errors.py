@@ -12,6 +12,7 @@ The tree::
     │   ├── IllegalTransition the transition table has no such edge
     │   ├── JobFailed         its result was asked for, and it ended without one
     │   └── DeadlockError     a job waits for what cannot end before the job itself does
+    ├── ScheduleNotFound      no schedule has that name
     ├── SchedulerClosed       this scheduler was shut down: submit to a new one
     ├── StoreUnavailable      the store cannot be reached; always worth another try
     ├── WorkerExpired         this worker was given up for dead: register again
@@ -79,6 +80,14 @@ class JobFailed(JobError):
 
 class DeadlockError(JobError):
     """A job waits for what cannot end before the job itself does."""
+
+
+class ScheduleNotFound(TimeballError):
+    """No schedule has that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule is called {name!r}: `timeball cron list` shows them")
+        self.name = name
 
 
 class SchedulerClosed(TimeballError):

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.invoking import document, invoke, said
 from tests.store.world import NOON, World, end, schedule
 
-from timeball.core.records import Decision, OccurrenceDecision
+from timeball.core.records import Decision, Firing, OccurrenceDecision, Standing
 from timeball.core.states import Ending, State
 
 KNOWN = UUID("0193c0de-0000-7000-8000-000000000001")
@@ -312,7 +312,7 @@ def test_waiting_ends_when_the_time_is_up(world: World) -> None:
 
 def declared(world: World) -> None:
     next_at = NOON + timedelta(hours=1)
-    world.store.declare(schedule("hourly"), cursor=NOON, next_at=next_at)
+    world.store.declare(schedule("hourly"), Standing(NOON, next_at))
 
 
 def test_schedules_are_listed(world: World) -> None:
@@ -331,7 +331,7 @@ def fire(world: World, at_hours: int, cursor_hours: int) -> None:
     at, cursor = (NOON + timedelta(hours=hours) for hours in (at_hours, cursor_hours))
     decision = OccurrenceDecision(at, Decision.FIRED, None, "{}")
     world.travel(3_600 * cursor_hours)
-    world.store.fire(found, [decision], cursor=cursor, next_at=cursor + timedelta(hours=1))
+    world.store.fire([Firing(found, [decision], Standing(cursor, cursor + timedelta(hours=1)))])
 
 
 def test_a_sound_record_is_clean(world: World) -> None:

@@ -13,14 +13,21 @@ from tests.store.model import Model
 from tests.store.world import World, schedule
 
 from timeball.core.history import ScheduleRecord
-from timeball.core.records import Decision, JobSpec, OccurrenceDecision, Schedule
+from timeball.core.records import (
+    Decision,
+    Firing,
+    JobSpec,
+    OccurrenceDecision,
+    Schedule,
+    Standing,
+)
 from timeball.store.base import occurrence_job
 
 HOUR = timedelta(hours=1)
 LANES = [("x", 5), ("y", 5), ("x", 8), ("y", 2)]
 
 
-class Firing(NamedTuple):
+class Decided(NamedTuple):
     """What was decided about a schedule as each store showed it."""
 
     read: list[Schedule]
@@ -41,7 +48,7 @@ class ScheduleStory:
         self.model = Model(self.now().timestamp())
         self.serial = count(1)
         self.numbers: dict[UUID, int] = {}
-        self.firings: list[Firing] = []
+        self.firings: list[Decided] = []
 
     def same(self, answers: list[Any]) -> Any:
         assert all(answer == answers[0] for answer in answers), f"the stores differ: {answers}"
@@ -72,7 +79,7 @@ class ScheduleStory:
         )
         cursor = self.now().replace(minute=0, second=0, microsecond=0)
         for store in self.stores:
-            store.declare(spec, cursor=cursor, next_at=cursor + HOUR)
+            store.declare(spec, Standing(cursor, cursor + HOUR))
 
     def withdraw(self) -> None:
         keep = [name for name in ("s1", "s2") if self.likely(0.7)]
@@ -86,7 +93,7 @@ class ScheduleStory:
             return
         hours = int((now - found[0].cursor) / HOUR)
         decisions = [self.decide(found[0].cursor + n * HOUR) for n in range(1, hours + 1)]
-        firing = Firing([read[0] for _, read in due], decisions, decisions[-1].nominal_at)
+        firing = Decided([read[0] for _, read in due], decisions, decisions[-1].nominal_at)
         self.firings.append(firing)
         specs = [
             occurrence_job(found[0].spec, d) for d in decisions if d.decision is Decision.FIRED
@@ -101,10 +108,10 @@ class ScheduleStory:
         reason = "missed" if decision is Decision.SKIPPED else None
         return OccurrenceDecision(nominal_at, decision, reason, "{}")
 
-    def send(self, firing: Firing) -> list[list[int] | None]:
+    def send(self, firing: Decided) -> list[list[int] | None]:
         cursor = firing.cursor
         return [
-            store.fire(read, firing.decisions, cursor=cursor, next_at=cursor + HOUR)
+            store.fire([Firing(read, firing.decisions, Standing(cursor, cursor + HOUR))])[0]
             for store, read in zip(self.stores, firing.read, strict=True)
         ]
 

@@ -9,7 +9,14 @@ import pytest
 from tests.store.world import NOON as NOMINAL
 from tests.store.world import World, schedule
 
-from timeball.core.records import Decision, OccurrenceDecision, Schedule, ScheduleSpec
+from timeball.core.records import (
+    Decision,
+    Firing,
+    OccurrenceDecision,
+    Schedule,
+    ScheduleSpec,
+    Standing,
+)
 from timeball.core.states import State
 from timeball.store.base import JobFilter, occurrence_job
 
@@ -20,7 +27,7 @@ def declare(world: World, spec: ScheduleSpec | None = None, *, hours: int = 1) -
     """A schedule whose next occurrence is `hours` from now."""
     spec = spec or schedule()
     now = world.store.now().replace(microsecond=0)
-    world.store.declare(spec, cursor=now, next_at=now + hours * HOUR)
+    world.store.declare(spec, Standing(now, now + hours * HOUR))
     return read(world, spec.name)
 
 
@@ -37,7 +44,8 @@ def fire(
     world: World, schedule: Schedule, decisions: Sequence[OccurrenceDecision], *, hours: int = 1
 ) -> list[int] | None:
     cursor = schedule.cursor + hours * HOUR
-    return world.store.fire(schedule, decisions, cursor=cursor, next_at=cursor + HOUR)
+    (jobs,) = world.store.fire([Firing(schedule, decisions, Standing(cursor, cursor + HOUR))])
+    return jobs
 
 
 def due(world: World, limit: int = 10) -> list[str]:
@@ -70,7 +78,7 @@ def test_a_schedule_is_due_once_its_next_occurrence_has_come(world: World) -> No
 
 def test_a_schedule_without_another_occurrence_is_never_due(world: World) -> None:
     now = world.store.now()
-    world.store.declare(schedule(), cursor=now, next_at=None)
+    world.store.declare(schedule(), Standing(now, None))
     world.travel(10_000)
     assert due(world) == []
 
@@ -186,7 +194,7 @@ def test_an_occurrence_is_decided_once_wherever_the_cursor_stands(
     fire(world, found, [fired(found)._replace(decision=decision, reason=reason)])
     before = len(jobs(world))
     edited = schedule(expression="0 */1 * * *")
-    world.store.declare(edited, cursor=found.cursor, next_at=found.next_at)
+    world.store.declare(edited, Standing(found.cursor, found.next_at))
     again = read(world)
     assert again.cursor == found.cursor
     assert fire(world, again, [fired(again)]) is not None

@@ -22,7 +22,7 @@ from tests.worker.supervision import (
     until,
 )
 
-from timeball.core.records import ScheduleSpec
+from timeball.core.records import ScheduleSpec, Standing
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.worker.child import Load
@@ -92,7 +92,7 @@ def test_schedules_fire(
         args='{"text": "tick"}',
         catchup="all",
     )
-    store.declare(spec, cursor=now, next_at=now + timedelta(seconds=1))
+    store.declare(spec, Standing(now, now + timedelta(seconds=1)))
     supervise(config)
     until(lambda: store.counts().get(State.SUCCEEDED, 0) >= 2, "two occurrences have run")
 

@@ -15,7 +15,7 @@ from timeball.core.audit import audit_schedules
 from timeball.core.cron import Timetable, load_zone, parse
 from timeball.core.history import ScheduleRecord
 from timeball.core.misfire import BOUND
-from timeball.core.records import Decision, OccurrenceDecision, Schedule, ScheduleSpec
+from timeball.core.records import Decision, Firing, ScheduleSpec, Standing
 from timeball.core.states import State
 from timeball.errors import StoreUnavailable
 from timeball.store.base import JobFilter
@@ -43,12 +43,10 @@ class Crossed(MemoryStore):
         super().__init__(now)
         self.before_fire: list[Callable[[], object]] = []
 
-    def fire(
-        self, schedule: Schedule, decisions: Sequence[OccurrenceDecision], **where: Any
-    ) -> list[int] | None:
+    def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
         if self.before_fire:
             self.before_fire.pop(0)()
-        return super().fire(schedule, decisions, **where)
+        return super().fire(firings)
 
 
 @pytest.fixture
@@ -75,7 +73,7 @@ def declare(
             **rest,
         }
     )
-    store.declare(spec, cursor=store.now(), next_at=store.now() + SECOND)
+    store.declare(spec, Standing(store.now(), store.now() + SECOND))
 
 
 def count(store: MemoryStore) -> int:

@@ -14,7 +14,6 @@ from timeball.cli.job_text import summary
 from timeball.cli.output import say, shown
 from timeball.client import Client
 from timeball.client.connect import open_store
-from timeball.client.specs import next_occurrence
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL
 from timeball.errors import StoreUnavailable
@@ -53,9 +52,9 @@ def run(reading: Reading, *, dsn: str | None, slots: int, children: int, utc: bo
 
 def declare(store: Store, reading: Reading) -> None:
     """Make the schedules of the store those of the files: new, changed and withdrawn ones."""
-    now = store.now()
+    client = Client(store)
     for each in reading.schedules:
-        store.declare(each.spec, cursor=now, next_at=next_occurrence(each.spec, now))
+        client.declare(each.spec)
     names = [each.spec.name for each in reading.schedules]
     for source in reading.sources:
         for name in store.withdraw(source, keep=names):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
-from timeball.core.records import CancelAnswer, Job
+from timeball.core.records import CancelAnswer, DecidedOccurrence, Job, Schedule
 from timeball.core.states import State
 
 
@@ -76,3 +78,39 @@ class AsyncClient:
     ) -> int:
         """See `Client.schedule`."""
         return await asyncio.to_thread(self.client.schedule, name, job, cron=cron, tz=tz, **options)
+
+    async def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
+        """See `Client.withdraw`."""
+        return await asyncio.to_thread(self.client.withdraw, source, keep=keep)
+
+    async def pause_schedule(self, name: str) -> None:
+        """See `Client.pause_schedule`."""
+        await asyncio.to_thread(self.client.pause_schedule, name)
+
+    async def resume_schedule(self, name: str, *, backfill: bool = False) -> None:
+        """See `Client.resume_schedule`."""
+        await asyncio.to_thread(self.client.resume_schedule, name, backfill=backfill)
+
+    async def run_schedule(self, name: str) -> Handle:
+        """See `Client.run_schedule`."""
+        return await asyncio.to_thread(self.client.run_schedule, name)
+
+    async def backfill(
+        self, name: str, start: datetime, end: datetime, *, dry_run: bool = False
+    ) -> Backfill:
+        """See `Client.backfill`."""
+        return await asyncio.to_thread(self.client.backfill, name, start, end, dry_run=dry_run)
+
+    async def get_schedule(self, name: str) -> Schedule:
+        """See `Client.get_schedule`."""
+        return await asyncio.to_thread(self.client.get_schedule, name)
+
+    async def schedules(self) -> list[Schedule]:
+        """See `Client.schedules`."""
+        return await asyncio.to_thread(self.client.schedules)
+
+    async def occurrences(
+        self, name: str, limit: int = 50, before: datetime | None = None
+    ) -> list[DecidedOccurrence]:
+        """See `Client.occurrences`."""
+        return await asyncio.to_thread(self.client.occurrences, name, limit, before)

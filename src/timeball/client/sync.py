@@ -14,11 +14,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
-from timeball.client.specs import OPTIONS, job_spec, next_occurrence, schedule_spec
-from timeball.core.records import CancelAnswer, Job, JobSpec, Schedule
+from timeball.chance import new_uuid
+from timeball.client.schedules import Schedules
+from timeball.client.specs import OPTIONS, job_spec
+from timeball.core.records import CancelAnswer, Job, JobSpec
 from timeball.core.states import State
 from timeball.errors import UsageError
-from timeball.store.base import JobFilter, Store
+from timeball.store.base import JobFilter, Store, schedule_job
 
 POLL_FIRST_S: Final = 0.002
 POLL_LAST_S: Final = 0.25
@@ -47,7 +49,7 @@ class Handle:
         return self.client.cancel(self)
 
 
-class Client:
+class Client(Schedules):
     """A program's access to a store. Usable as a context manager, from any thread.
 
     Args:
@@ -191,39 +193,19 @@ class Client:
             on_progress(waiting.ended)
         return waiting.jobs()
 
-    # Schedules
+    # Schedules: the other verbs are those of `Schedules`
 
-    def schedule(
-        self, name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
-    ) -> int:
-        """Add a recurring job or change the one of that name; return its id.
-
-        Declaring the same again changes nothing; a new expression, zone or policy counts
-        from now on.
-
-        Args:
-            name: Unique name of the schedule.
-            job: A function with `@tb.job`, or the name of a kind.
-            cron: Five or six fields, or a nickname such as "@daily".
-            tz: Name of a zone, such as "Europe/Paris".
-            **options: `args` (a dictionary), `dst` ("auto" or "cron") or `gap` and
-                `overlap`, `catchup` ("last", "none", "all"), `queue`, `priority`,
-                `max_retries`, `timeout_s`, `source`.
+    def run_schedule(self, name: str) -> Handle:
+        """Add one extra job of a schedule now, and return its handle. No occurrence is decided.
 
         Raises:
-            InvalidSchedule: The expression or the zone is wrong, or it can never fire.
+            ScheduleNotFound: No schedule has that name.
         """
-        spec = schedule_spec(name, job, cron=cron, tz=tz, **options)
-        now = self.store.now()
-        return self.store.declare(spec, cursor=now, next_at=next_occurrence(spec, now))
+        schedule = self.store.schedule(name)
+        spec = schedule_job(schedule.spec, new_uuid(), schedule.spec.args)
+        return Handle(self, spec.uuid, self.store.run_now(schedule, spec))
 
-    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
-        """Retire the schedules that `source` once declared, but for `keep`; return their names."""
-        return self.store.withdraw(source, keep=keep)
-
-    def schedules(self) -> list[Schedule]:
-        """Return every schedule that is not retired, by name."""
-        return self.store.schedules()
+    # Your own transaction
 
     def within(self, verb: str) -> Callable[..., Any]:
         """Return the store's verb that submits inside a caller's transaction."""

@@ -7,6 +7,7 @@ dataclasses.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -184,6 +185,15 @@ class Job:
     result: Any = None
 
 
+class OverlapRuns(StrEnum):
+    """What happens to an occurrence while an earlier job of its schedule has not ended."""
+
+    ALLOW = "allow"  # it runs beside it
+    SKIP = "skip"  # it is skipped
+    QUEUE_ONE = "queue_one"  # it waits until that one has ended; a second one is skipped
+    REPLACE = "replace"  # that one is cancelled, and it runs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
     """A recurring job as somebody declares it."""
@@ -196,14 +206,46 @@ class ScheduleSpec:
     tz: str
     gap: str
     overlap: str
+    terms: str = "{}"
+    """What bounds and bends its occurrences, as the text of a JSON object: `Terms.to_json`."""
+
     args: str = "{}"
     queue: str = "default"
     priority: int = PRIORITY_DEFAULT
     max_retries: int = 3
+    max_crashes: int = MAX_CRASHES_DEFAULT
+    delivery: str = Delivery.AT_LEAST_ONCE
     timeout_s: float | None = None
     catchup: str = "last"
+    catchup_window_s: float = 86_400.0
+    """What is later than this never runs."""
+
+    catchup_limit: int = 1_000
+    """With catchup "all": how many of the latest run."""
+
+    grace_s: float = 60.0
+    """With catchup "none": what is later than this does not run."""
+
+    overlap_runs: str = OverlapRuns.ALLOW
     source: str = ""
     """Which file declared it; a later version of that file may take it back."""
+
+
+class Standing(NamedTuple):
+    """How far a schedule has come, as somebody computed it, and from which zone data."""
+
+    cursor: datetime
+    """Every occurrence up to here, inclusive, has been decided."""
+
+    next_at: datetime | None
+    """The first occurrence after the cursor; None if there is none."""
+
+    due_at: datetime | None = None
+    """When that one is to be decided, where jitter makes it later; None: at its instant."""
+
+    zone_version: str = ""
+    fingerprint: str = ""
+    """Of what the zone data says about the schedule's zone."""
 
 
 class Schedule(NamedTuple):
@@ -224,6 +266,19 @@ class Schedule(NamedTuple):
     """"active", "paused" or "error"."""
 
     error: str | None
+    due_at: datetime | None = None
+    """When the next occurrence is to be decided: its instant and the jitter."""
+
+    zone_version: str = ""
+    fingerprint: str = ""
+    fired: int = 0
+    """Occurrences that have run since its expression, zone, policy and terms are what they are."""
+
+    fired_at: datetime | None = None
+    """The latest occurrence that has run."""
+
+    last_job: UUID | None = None
+    """The job that was added last, for whatever reason."""
 
 
 class Decision(StrEnum):
@@ -241,3 +296,33 @@ class OccurrenceDecision(NamedTuple):
     reason: str | None
     args: str
     """The job's arguments."""
+
+
+class Firing(NamedTuple):
+    """What is to be recorded about one schedule, as it was read."""
+
+    schedule: Schedule
+    decisions: Sequence[OccurrenceDecision]
+    standing: Standing
+
+
+class ZoneUse(NamedTuple):
+    """A zone that active schedules are in, and the zone data they were last computed with."""
+
+    tz: str
+    zone_version: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedOccurrence:
+    """One occurrence as a reader sees it: what was decided, why, and what became of its job."""
+
+    nominal_at: datetime
+    decided_at: datetime
+    decision: Decision
+    reason: str | None
+    """Why it was skipped; "backfill" where it was asked for afterwards."""
+
+    job: UUID | None
+    job_state: State | None

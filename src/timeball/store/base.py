@@ -23,7 +23,10 @@ from uuid import UUID, uuid5
 from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
     CancelAnswer,
+    DecidedOccurrence,
+    Delivery,
     Expired,
+    Firing,
     Job,
     JobSpec,
     OccurrenceDecision,
@@ -32,8 +35,10 @@ from timeball.core.records import (
     Schedule,
     ScheduleSpec,
     Settlement,
+    Standing,
     Turn,
     Verdict,
+    ZoneUse,
 )
 from timeball.core.states import State
 
@@ -52,13 +57,20 @@ _OCCURRENCES: Final = UUID("d38cbe9b-fd66-4fc7-b1ef-6148007c3383")
 def occurrence_job(spec: ScheduleSpec, decision: OccurrenceDecision) -> JobSpec:
     """Return the job of an occurrence that fires: for the same occurrence always the same uuid."""
     nominal_at = decision.nominal_at.astimezone(UTC).isoformat()
+    return schedule_job(spec, uuid5(uuid5(_OCCURRENCES, spec.name), nominal_at), decision.args)
+
+
+def schedule_job(spec: ScheduleSpec, uuid: UUID, args: str) -> JobSpec:
+    """Return a job such as a schedule adds."""
     return JobSpec(
-        uuid=uuid5(uuid5(_OCCURRENCES, spec.name), nominal_at),
+        uuid=uuid,
         kind=spec.kind,
-        args=decision.args,
+        args=args,
         queue=spec.queue,
         priority=spec.priority,
         max_retries=spec.max_retries,
+        max_crashes=spec.max_crashes,
+        delivery=Delivery(spec.delivery),
         timeout_s=spec.timeout_s,
     )
 
@@ -179,11 +191,11 @@ class Store(Protocol):
         """Return the store's clock, aware."""
         ...
 
-    def declare(self, spec: ScheduleSpec, *, cursor: datetime, next_at: datetime | None) -> int:
+    def declare(self, spec: ScheduleSpec, standing: Standing) -> int:
         """Add a schedule or change the one of that name; return its id.
 
-        `cursor` and `next_at` count where it is new or its expression, zone or policy
-        has changed; otherwise its own cursor stays.
+        `standing` counts where it is new or its expression, zone, policy or terms have
+        changed; otherwise its own cursor stays. An error is over; a pause is not.
         """
         ...
 
@@ -191,22 +203,57 @@ class Store(Protocol):
         """Retire the schedules that `source` once declared, but for `keep`; return their names."""
         ...
 
-    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
-        """Return the clock, and schedules whose next occurrence is not after it."""
+    def pause(self, name: str) -> None:
+        """Keep a schedule from firing until it is resumed; its cursor stays where it is.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
         ...
 
-    def fire(
-        self,
-        schedule: Schedule,
-        decisions: Sequence[OccurrenceDecision],
-        *,
-        cursor: datetime,
-        next_at: datetime | None,
-    ) -> list[int] | None:
-        """Record decisions, add the jobs of those fired and move the cursor, all or nothing.
+    def resume(self, schedule: Schedule, standing: Standing) -> bool:
+        """Let a paused schedule, or one in error, go on from `standing`.
 
         Returns:
-            The ids of the jobs; None where the schedule has changed since it was read.
+            False where it has changed since it was read; then nothing has happened.
+        """
+        ...
+
+    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
+        """Return the clock, and schedules that are due by it; none that is being fired now."""
+        ...
+
+    def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
+        """Record decisions, add the jobs of those fired and move the cursors.
+
+        Each firing happens wholly or not at all. What is known of a schedule only here is
+        applied to its decisions: an occurrence that has been decided stays so; one that
+        meets an earlier job of the schedule is dealt with as its `overlap_runs` says; after
+        `max_runs` the schedule has no next occurrence. Where the fingerprint is another one
+        than before, the record of what is to be decided starts anew at the old cursor.
+
+        Returns:
+            For each the ids of its jobs; None where the schedule has changed since it was
+            read, or somebody is at it.
+        """
+        ...
+
+    def admit(self, limit: int) -> int:
+        """Let up to `limit` queued runs start whose earlier runs have ended; return how many."""
+        ...
+
+    def run_now(self, schedule: Schedule, job: JobSpec) -> int:
+        """Add one extra job of a schedule and return its id. No occurrence is decided."""
+        ...
+
+    def backfill(
+        self, schedule: Schedule, decisions: Sequence[OccurrenceDecision]
+    ) -> list[int | None] | None:
+        """Fire past occurrences whatever was decided about them, but for those that have fired.
+
+        Returns:
+            For each the id of its job, None where it had fired before; None instead where
+            the schedule was edited since it was read.
         """
         ...
 
@@ -216,6 +263,32 @@ class Store(Protocol):
 
     def schedules(self) -> list[Schedule]:
         """Return every schedule that is not retired, by name."""
+        ...
+
+    def schedule(self, name: str) -> Schedule:
+        """Return one schedule.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        ...
+
+    def occurrences(
+        self, name: str, *, limit: int, before: datetime | None = None
+    ) -> list[DecidedOccurrence]:
+        """Return what was decided about the latest occurrences (`before` an instant), latest first.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        ...
+
+    def zones(self) -> list[ZoneUse]:
+        """Return which zones active schedules are in, and from which zone data."""
+        ...
+
+    def in_zone(self, use: ZoneUse, limit: int) -> list[Schedule]:
+        """Return active schedules that were last computed with that zone data."""
         ...
 
     # Reading; each answer is one snapshot

@@ -12,17 +12,17 @@ that was pending before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
-from timeball.core.history import EntryRecord, JobHistory, StaleRecord
+from timeball.core.history import EntryRecord, StaleRecord
+from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import (
     CancelAnswer,
     Delivery,
     Expired,
-    Job,
     JobSpec,
     Promoted,
     Pulse,
@@ -31,8 +31,9 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
-from timeball.errors import JobNotFound, UsageError, WorkerExpired
-from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST, JobFilter
+from timeball.errors import UsageError, WorkerExpired
+from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST
+from timeball.store.memory_reading import MemoryReading
 from timeball.store.memory_rows import (
     Ended,
     Lane,
@@ -40,8 +41,6 @@ from timeball.store.memory_rows import (
     Row,
     Tally,
     Worker,
-    history_of,
-    job_of,
     turn_of,
 )
 from timeball.store.memory_schedules import MemorySchedules
@@ -57,7 +56,7 @@ _EVENT = {
 """What a worker may say of a turn, and what that does to the job."""
 
 
-class MemoryStore(MemorySchedules):
+class MemoryStore(MemorySchedules, MemoryReading):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -67,8 +66,6 @@ class MemoryStore(MemorySchedules):
             now: The store's clock, aware. It must be quick, and must not call the store.
         """
         super().__init__(now)
-        self._rows: dict[int, Row] = {}
-        self._ids: dict[UUID, int] = {}
         self._held: dict[int, Row] = {}
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._workers: dict[int, Worker] = {}
@@ -87,14 +84,7 @@ class MemoryStore(MemorySchedules):
         with self._lock:
             if uuid not in self._ids:
                 return CancelAnswer.NOT_FOUND
-            row = self._rows[self._ids[uuid]]
-            if row.state in TERMINAL:
-                return CancelAnswer.FINISHED
-            if row.state is State.RUNNING:
-                row.cancel_requested_at = row.cancel_requested_at or self._clock()
-                return CancelAnswer.REQUESTED
-            self._cancel(row, Event.CANCEL)
-            return CancelAnswer.CANCELLED
+            return self._stop(self._rows[self._ids[uuid]])
 
     # Working
 
@@ -197,38 +187,6 @@ class MemoryStore(MemorySchedules):
             if leaver is not None and not leaver.gone:
                 self._give_up(leaver, ())
 
-    # Reading
-
-    def get(self, uuid: UUID) -> Job:
-        """See `Store.get`."""
-        with self._lock:
-            if uuid not in self._ids:
-                raise JobNotFound(uuid)
-            return job_of(self._rows[self._ids[uuid]])
-
-    def ended(self, uuids: Collection[UUID]) -> set[UUID]:
-        """See `Store.ended`."""
-        with self._lock:
-            known = {uuid: self._rows[self._ids[uuid]] for uuid in uuids if uuid in self._ids}
-            return {uuid for uuid, row in known.items() if row.state in TERMINAL}
-
-    def jobs(self, only: JobFilter) -> list[Job]:
-        """See `Store.jobs`."""
-        with self._lock:
-            rows = (row for row in reversed(self._rows.values()) if _shown(row, only))
-            return [job_of(row) for row in islice(rows, only.limit)]
-
-    def counts(self, queue: str | None = None) -> dict[State, int]:
-        """See `Store.counts`."""
-        with self._lock:
-            rows = self._rows.values()
-            return dict(Counter(row.state for row in rows if queue in {None, row.spec.queue}))
-
-    def histories(self) -> Iterator[JobHistory]:
-        """See `Store.histories`."""
-        with self._lock:
-            return iter([history_of(row) for row in self._rows.values()])
-
     # The rest runs under the lock. First: how jobs come to be pending, and to be granted.
 
     def _unknown(self, worker: int, newest: Mapping[int, int]) -> list[Turn]:
@@ -237,7 +195,7 @@ class MemoryStore(MemorySchedules):
         unheard = (lease for lease in theirs if lease.seq > newest.get(lease.lane, 0))
         return next((lease.turns for lease in unheard if lease.turns), [])
 
-    def _add(self, spec: JobSpec) -> int:
+    def _add(self, spec: JobSpec, *, queued: bool = False) -> int:
         if spec.uuid in self._ids:
             return self._ids[spec.uuid]
         now = self._clock()
@@ -249,9 +207,21 @@ class MemoryStore(MemorySchedules):
         if first_at is not None and first_at > now:
             row.state = State.SCHEDULED
             self._hold(row, run_at=first_at)
+        elif queued:
+            self._hold(row, reason=OVERLAP)
         else:
             self._line_up([row])
         return row.id
+
+    def _stop(self, row: Row) -> CancelAnswer:
+        """Keep a job from starting, or ask its attempt to stop."""
+        if row.state in TERMINAL:
+            return CancelAnswer.FINISHED
+        if row.state is State.RUNNING:
+            row.cancel_requested_at = row.cancel_requested_at or self._clock()
+            return CancelAnswer.REQUESTED
+        self._cancel(row, Event.CANCEL)
+        return CancelAnswer.CANCELLED
 
     def _hold(self, row: Row, *, run_at: datetime | None = None, reason: str | None = None) -> None:
         row.run_at, row.held_for = run_at, reason
@@ -387,12 +357,3 @@ def _crash(row: Row) -> tuple[Ending, str | None]:
     if row.tally.crashes + 1 >= row.spec.max_crashes:
         return Ending.FAILED, "quarantined"
     return Ending.LOST, None
-
-
-def _shown(row: Row, only: JobFilter) -> bool:
-    return (
-        only.state in {None, row.state}
-        and only.queue in {None, row.spec.queue}
-        and only.kind in {None, row.spec.kind}
-        and (only.before_id is None or row.id < only.before_id)
-    )

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from timeball.core.cron import Gap, Overlap, Timetable, Zone, load_zone, parse
 from timeball.core.misfire import MisfireRule, plan
-from timeball.core.records import Schedule
+from timeball.core.records import Firing, Schedule, Standing
 from timeball.errors import StoreUnavailable
 from timeball.store.base import Store
 
@@ -120,7 +120,8 @@ class Ticker:
         except OSError as error:  # this machine's trouble, not the schedule's
             _log.warning("schedule %s waits for its zone data: %s", spec.name, error)
             return None
-        jobs = self._store.fire(schedule, made.decisions, cursor=made.cursor, next_at=made.next_at)
+        standing = Standing(made.cursor, made.next_at)
+        (jobs,) = self._store.fire([Firing(schedule, made.decisions, standing)])
         return _Done(len(jobs or ()), made.next_at)
 
     def _compute(self, expression: str, tz: str, gap: str, overlap: str) -> Timetable:

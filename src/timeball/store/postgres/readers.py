@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -22,11 +23,21 @@ from timeball.core.history import (
     StaleRecord,
 )
 from timeball.core.payload import decode_value
-from timeball.core.records import Decision, Delivery, Job, Schedule, ScheduleSpec
+from timeball.core.records import (
+    DecidedOccurrence,
+    Decision,
+    Delivery,
+    Job,
+    Schedule,
+    ScheduleSpec,
+)
 from timeball.core.states import Ending, State
 from timeball.store.postgres.connections import Connections, statement
 
 Row = tuple[Any, ...]
+
+_SPEC: Final = tuple(field.name for field in fields(ScheduleSpec))
+"""What ends a row of the view ``timeball.schedules``."""
 
 _PAGE: Final = 5_000
 """Rows fetched at a time by a streaming read."""
@@ -63,25 +74,37 @@ def job_of(row: Row) -> Job:
 
 
 def schedule_of(row: Row) -> Schedule:
-    """Return the schedule of a row of ``schedules.sql`` or ``due_schedules.sql``."""
-    (id_, revision, cursor, next_at, state, error, name, kind, expression, tz) = row[:10]
-    (gap, overlap, args, queue, priority, max_retries, timeout_s, catchup, source) = row[10:]
-    spec = ScheduleSpec(
-        name=name,
-        kind=kind,
-        expression=expression,
-        tz=tz,
-        gap=gap,
-        overlap=overlap,
-        args=args,
-        queue=queue,
-        priority=priority,
-        max_retries=max_retries,
-        timeout_s=timeout_s,
-        catchup=catchup,
-        source=source,
+    """Return the schedule of a row of the view ``timeball.schedules``."""
+    (id_, revision, cursor, next_at, state, error, due_at, *rest) = row[: -len(_SPEC)]
+    (zone_version, fingerprint, fired, fired_at, last_job) = rest
+    return Schedule(
+        id=id_,
+        spec=ScheduleSpec(**dict(zip(_SPEC, row[-len(_SPEC) :], strict=True))),
+        revision=revision,
+        cursor=cursor.astimezone(UTC),
+        next_at=_utc(next_at),
+        state=state,
+        error=error,
+        due_at=_utc(due_at),
+        zone_version=zone_version,
+        fingerprint=fingerprint,
+        fired=fired,
+        fired_at=_utc(fired_at),
+        last_job=last_job,
     )
-    return Schedule(id_, spec, revision, cursor.astimezone(UTC), _utc(next_at), state, error)
+
+
+def occurrence_of(row: Row) -> DecidedOccurrence:
+    """Return the occurrence of a row of ``occurrences.sql``."""
+    nominal_at, decided_at, decision, reason, job, state = row
+    return DecidedOccurrence(
+        nominal_at=nominal_at.astimezone(UTC),
+        decided_at=decided_at.astimezone(UTC),
+        decision=Decision(decision),
+        reason=reason,
+        job=job,
+        job_state=state and State(state),
+    )
 
 
 def histories(connections: Connections) -> Iterator[JobHistory]:

@@ -11,43 +11,36 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 from uuid import UUID, uuid5
 
-import msgspec
 import psycopg
 
-from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
+from timeball.core.history import JobHistory
 from timeball.core.payload import storable
 from timeball.core.records import (
     CancelAnswer,
-    Decision,
-    Delivery,
     Expired,
     Job,
     JobSpec,
-    OccurrenceDecision,
     Promoted,
     Pulse,
-    Schedule,
-    ScheduleSpec,
     Settlement,
     Turn,
     Verdict,
 )
 from timeball.core.states import State
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
-from timeball.store.base import CLAIM_MAX, JobFilter, occurrence_job
+from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
+from timeball.store.postgres.encoding import encode_specs
 from timeball.store.postgres.listen import listen, wake_channel
-from timeball.store.postgres.readers import histories, job_of, schedule_histories, schedule_of
+from timeball.store.postgres.readers import histories, job_of
+from timeball.store.postgres.schedules import PostgresSchedules
 
-_encode = msgspec.json.Encoder().encode
 
-
-class PostgresStore:
+class PostgresStore(PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
@@ -216,68 +209,6 @@ class PostgresStore:
         """Call `wake` when jobs are submitted, until `stop` is set. Blocks; never raises."""
         listen(self.connections, wake, stop)
 
-    # Schedules
-
-    def now(self) -> datetime:
-        """See `Store.now`."""
-        return _instant(self._run("now")[0][0])
-
-    def declare(self, spec: ScheduleSpec, *, cursor: datetime, next_at: datetime | None) -> int:
-        """See `Store.declare`."""
-        self.ensure_lanes([(spec.queue, spec.priority)])
-        text = _encode({**asdict(spec), "args": msgspec.Raw(spec.args.encode())}).decode()
-        return int(self._run("declare", spec=text, cursor=cursor, next_at=next_at)[0][0])
-
-    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
-        """See `Store.withdraw`."""
-        return sorted(row[0] for row in self._run("withdraw", source=source, keep=sorted(keep)))
-
-    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
-        """See `Store.due_schedules`."""
-        now = self.now()  # read first: no schedule that is due at it can be left out for its age
-        return now, [schedule_of(row) for row in self._run("due_schedules", limit=limit)]
-
-    def fire(
-        self,
-        schedule: Schedule,
-        decisions: Sequence[OccurrenceDecision],
-        *,
-        cursor: datetime,
-        next_at: datetime | None,
-    ) -> list[int] | None:
-        """See `Store.fire`."""
-        specs = [
-            occurrence_job(schedule.spec, each) if each.decision is Decision.FIRED else None
-            for each in decisions
-        ]
-        fired = [spec for spec in specs if spec is not None]
-        self.ensure_lanes((spec.queue, spec.priority) for spec in fired)
-        rows = self._run(
-            "fire",
-            schedule=schedule.id,
-            revision=schedule.revision,
-            seen=schedule.cursor,
-            cursor=cursor,
-            next_at=next_at,
-            nominal_at=[each.nominal_at for each in decisions],
-            decisions=[each.decision for each in decisions],
-            reasons=[each.reason for each in decisions],
-            uuids=[spec and spec.uuid for spec in specs],
-            jobs=encode_specs(fired),
-        )
-        ids: list[int] | None = rows[0][0]
-        if ids:
-            self.wake({schedule.spec.queue})
-        return ids
-
-    def suspend(self, schedule: Schedule, error: str) -> None:
-        """See `Store.suspend`."""
-        self._run("suspend", schedule=schedule.id, revision=schedule.revision, error=error)
-
-    def schedules(self) -> list[Schedule]:
-        """See `Store.schedules`."""
-        return [schedule_of(row) for row in self._run("schedules")]
-
     # Reading
 
     def get(self, uuid: UUID) -> Job:
@@ -302,32 +233,6 @@ class PostgresStore:
     def histories(self) -> Iterator[JobHistory]:
         """See `Store.histories`. Streams: a million jobs do not fill the memory."""
         return histories(self.connections)
-
-    def schedule_histories(self) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:
-        """See `Store.schedule_histories`."""
-        return schedule_histories(self.connections)
-
-
-def encode_specs(specs: Sequence[JobSpec]) -> str:
-    """Return jobs as the JSON array that the function ``timeball.submit`` takes."""
-    return _encode(
-        [
-            {
-                "uuid": spec.uuid,
-                "kind": spec.kind,
-                "args": msgspec.Raw(spec.args.encode()),
-                "queue": spec.queue,
-                "priority": spec.priority,
-                "run_at": spec.run_at,
-                "delay_s": spec.delay_s,
-                "max_retries": spec.max_retries,
-                "max_crashes": spec.max_crashes,
-                "at_most_once": spec.delivery is Delivery.AT_MOST_ONCE,
-                "timeout_s": spec.timeout_s,
-            }
-            for spec in specs
-        ]
-    ).decode()
 
 
 def _columns(settlements: Sequence[Settlement]) -> dict[str, object]:
@@ -359,7 +264,3 @@ def _numbers(column: Sequence[float | None]) -> str:
 
 def _texts(column: Sequence[str | None]) -> list[str | None]:
     return [] if all(item is None for item in column) else list(column)
-
-
-def _instant(value: datetime) -> datetime:
-    return value.astimezone(UTC)

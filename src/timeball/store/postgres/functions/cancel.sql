@@ -1,18 +1,12 @@
 -- event: cancel (scheduled, waiting, pending -> cancelled)
 -- Keep a job from starting, or record the request where its turn is granted already.
 -- Returns cancelled, requested, finished or not_found.
---
--- Each round looks with fresh statements and acts under the lock that makes what it saw
--- hold; where the job has moved on meanwhile, another round follows.
 CREATE OR REPLACE FUNCTION timeball.cancel(p_uuid uuid)
 RETURNS text LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
 DECLARE
-    v_job timeball.job%ROWTYPE;
-    v_turn integer;
-    v_entry record;
-    v_event text;
+    v_job bigint;
 BEGIN
     PERFORM timeball.durable();
     -- It decides under the lane's lock, which a longer transaction would go on holding.
@@ -22,50 +16,7 @@ BEGIN
         RAISE EXCEPTION 'a cancel runs alone in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
     END IF;
-    SELECT * INTO v_job FROM timeball.job WHERE job.uuid = p_uuid;
-    IF NOT FOUND THEN
-        RETURN 'not_found';
-    END IF;
-
-    LOOP
-        DELETE FROM timeball.held WHERE held.job_id = v_job.id RETURNING held.turn INTO v_turn;
-        IF FOUND THEN
-            INSERT INTO timeball.ended (job_id, turn, event, reason)
-            VALUES (v_job.id, v_turn, 'cancelled', 'requested');
-            RETURN 'cancelled';
-        END IF;
-
-        SELECT * INTO v_entry FROM timeball.latest_entry(v_job.id);
-        IF v_entry.turn IS NULL THEN
-            SELECT ended.event INTO v_event FROM timeball.ended
-            WHERE ended.job_id = v_job.id ORDER BY ended.turn DESC LIMIT 1;
-            IF v_event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired') THEN
-                RETURN 'finished';
-            END IF;
-            CONTINUE;  -- between two turns a moment ago: look again
-        END IF;
-
-        PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_entry.lane);
-        IF NOT timeball.passed(v_entry.lane, v_entry.xid, v_job.id) THEN
-            INSERT INTO timeball.ended (job_id, turn, event, reason)
-            VALUES (v_job.id, v_entry.turn, 'cancelled', 'requested')
-            ON CONFLICT DO NOTHING;
-            -- The decision takes a place in the lane's order, like a claim.
-            INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
-            SELECT lane, seq + 1, prev, cur, pos_xid, pos_id, '{}', '{}'
-            FROM timeball.lease WHERE lane = v_entry.lane ORDER BY seq DESC LIMIT 1;
-            RETURN 'cancelled';
-        END IF;
-
-        PERFORM 1 FROM timeball.job WHERE job.id = v_job.id FOR NO KEY UPDATE;
-        IF NOT EXISTS (
-            SELECT FROM timeball.ended WHERE ended.job_id = v_job.id AND ended.turn = v_entry.turn
-        ) THEN
-            INSERT INTO timeball.event (kind, job_id, turn)
-            VALUES ('cancel_requested', v_job.id, v_entry.turn)
-            ON CONFLICT DO NOTHING;
-            RETURN 'requested';
-        END IF;
-    END LOOP;
+    SELECT job.id INTO v_job FROM timeball.job WHERE job.uuid = p_uuid;
+    RETURN CASE WHEN FOUND THEN timeball.cancel_job(v_job) ELSE 'not_found' END;
 END
 $function$;

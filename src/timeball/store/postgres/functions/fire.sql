@@ -1,49 +1,152 @@
--- Record what was decided about occurrences, add the jobs of those fired and move the
--- schedule's cursor: all or nothing. Returns the job ids; null where the schedule has
--- changed since it was read, so that the decisions do not count.
+-- Record what was decided about occurrences of some schedules, add the jobs of those fired
+-- and move the cursors. Returns the job ids of each firing (by its place in p_schedules);
+-- no row where the schedule has changed since it was read, or somebody is at it: then none
+-- of its decisions counts. A schedule occurs once in a call.
 --
 -- Compare-and-set on revision and cursor: of two nodes that decide the same occurrence one
--- finds the row changed. Behind it stand the key of `occurrence` and the jobs' own uuids.
+-- finds the row locked or changed. Behind it stand the key of `occurrence` and the uuids.
+-- What still runs is known only here: `overlap_runs` and `max_runs` are applied as in
+-- core/overlap_runs.py. Where a run is replaced, its lane stays locked until the commit:
+-- such a schedule is fired alone.
 CREATE OR REPLACE FUNCTION timeball.fire(
-    p_schedule bigint, p_revision bigint, p_seen timestamptz, p_cursor timestamptz,
-    p_next timestamptz, p_nominal_at timestamptz[], p_decisions text[], p_reasons text[],
+    p_schedules bigint[], p_revisions bigint[], p_seen timestamptz[], p_cursors timestamptz[],
+    p_nexts timestamptz[], p_dues timestamptz[], p_versions text[], p_prints text[],
+    p_of integer[], p_nominal_at timestamptz[], p_decisions text[], p_reasons text[],
     p_uuids uuid[], p_jobs jsonb
-) RETURNS bigint[] LANGUAGE plpgsql
+) RETURNS TABLE (n integer, jobs bigint[]) LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_mergejoin = off
 AS $function$
+#variable_conflict use_column
 DECLARE
-    v_new timestamptz[];
+    v_kept integer[];
+    v_of integer[];
+    v_nominal_at timestamptz[];
+    v_uuids uuid[];
+    v_fires boolean[];
+    v_reasons text[];
+    v_queued uuid[];
+    v_replaced bigint[];
     v_jobs bigint[];
 BEGIN
     PERFORM timeball.durable();
-    UPDATE timeball.schedule SET cursor_at = p_cursor, next_at = p_next
-    WHERE schedule.id = p_schedule AND schedule.revision = p_revision
-      AND schedule.cursor_at = p_seen AND schedule.state = 'active';
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
+    v_kept := array(
+        SELECT asked.n
+        FROM unnest(p_schedules, p_revisions, p_seen)
+            WITH ORDINALITY AS asked (id, revision, seen, n)
+        JOIN timeball.schedule ON schedule.id = asked.id
+        WHERE schedule.revision = asked.revision AND schedule.cursor_at = asked.seen
+          AND schedule.state IN ('active', 'paused')
+        ORDER BY schedule.id
+        FOR NO KEY UPDATE OF schedule SKIP LOCKED);
 
     -- An edit may have put the cursor back: what was decided once stays decided.
-    v_new := array(
-        SELECT u.nominal_at FROM unnest(p_nominal_at) AS u (nominal_at)
+    WITH kept AS MATERIALIZED (
+        SELECT kept.n, schedule.id, schedule.overlap_runs AS policy, schedule.runs,
+            (schedule.terms ->> 'max_runs')::bigint - schedule.fired AS rest,
+            CASE WHEN schedule.overlap_runs <> 'allow'
+                THEN cardinality(timeball.open_runs(schedule.runs)) END AS ahead
+        FROM unnest(v_kept) AS kept (n)
+        JOIN timeball.schedule ON schedule.id = p_schedules[kept.n]
+    ),
+    decided AS (
+        SELECT kept.*, u.nominal_at, u.reason, u.uuid, u.decision = 'fired' AS wanted,
+            row_number() OVER (of_one ORDER BY u.nominal_at) AS place,
+            count(*) OVER of_one AS wants
+        FROM kept
+        JOIN unnest(p_of, p_nominal_at, p_decisions, p_reasons, p_uuids)
+            AS u (n, nominal_at, decision, reason, uuid) ON u.n = kept.n
         WHERE NOT EXISTS (
             SELECT FROM timeball.occurrence
-            WHERE occurrence.schedule_id = p_schedule AND occurrence.nominal_at = u.nominal_at));
-    v_jobs := array(
-        SELECT added.id FROM timeball.submit((
-            SELECT coalesce(jsonb_agg(job.value ORDER BY u.nominal_at), '[]')
-            FROM unnest(p_nominal_at, p_uuids) AS u (nominal_at, uuid)
-            JOIN jsonb_array_elements(p_jobs) AS job (value)
-                ON (job.value ->> 'uuid')::uuid = u.uuid
-            WHERE u.nominal_at = ANY (v_new)
-        )) AS added);
+            WHERE occurrence.schedule_id = kept.id AND occurrence.nominal_at = u.nominal_at)
+        WINDOW of_one AS (PARTITION BY kept.n, u.decision)
+    ),
+    passed AS (
+        SELECT decided.*, decided.wanted AND CASE decided.policy
+                WHEN 'skip' THEN decided.place <= 1 - decided.ahead
+                WHEN 'queue_one' THEN decided.place <= 2 - decided.ahead
+                WHEN 'replace' THEN decided.place = decided.wants
+                ELSE true
+            END AS passes,
+            CASE decided.policy WHEN 'replace' THEN 1 ELSE decided.place END AS rank
+        FROM decided
+    ),
+    judged AS (
+        SELECT passed.*,
+            passed.passes AND (passed.rest IS NULL OR passed.rank <= passed.rest) AS fires
+        FROM passed
+    )
+    SELECT array_agg(judged.n), array_agg(judged.nominal_at), array_agg(judged.uuid),
+        array_agg(judged.fires),
+        array_agg(CASE
+            WHEN judged.fires OR NOT judged.wanted THEN judged.reason
+            WHEN judged.passes THEN 'max_runs'
+            ELSE 'overlap'
+        END),
+        coalesce(array_agg(judged.uuid) FILTER (
+            WHERE judged.fires AND judged.policy = 'queue_one'
+              AND judged.ahead + judged.place > 1), '{}'),
+        array_agg(DISTINCT judged.id) FILTER (WHERE judged.fires AND judged.policy = 'replace')
+    INTO v_of, v_nominal_at, v_uuids, v_fires, v_reasons, v_queued, v_replaced
+    FROM judged;
+
+    IF v_replaced IS NOT NULL THEN
+        PERFORM timeball.replace_runs(v_replaced);
+    END IF;
+    SELECT array_agg(added.id ORDER BY u.n) INTO v_jobs
+    FROM timeball.submit((
+        SELECT coalesce(jsonb_agg(job.value ORDER BY job.n), '[]')
+        FROM jsonb_array_elements(p_jobs) WITH ORDINALITY AS job (value, n)
+        JOIN unnest(v_uuids, v_fires) AS u (uuid, fires)
+            ON u.uuid = (job.value ->> 'uuid')::uuid AND u.fires
+    ), v_queued) AS added
+    RIGHT JOIN unnest(v_uuids, v_fires) WITH ORDINALITY AS u (uuid, fires, n)
+        ON u.uuid = added.uuid AND u.fires;
 
     INSERT INTO timeball.occurrence (schedule_id, nominal_at, decision, reason, job_id)
-    SELECT p_schedule, u.nominal_at, u.decision, u.reason, job.id
-    FROM unnest(p_nominal_at, p_decisions, p_reasons, p_uuids)
-        AS u (nominal_at, decision, reason, uuid)
-    LEFT JOIN timeball.job ON job.uuid = u.uuid
-    WHERE u.nominal_at = ANY (v_new)
-    ORDER BY u.nominal_at;
-    RETURN v_jobs;
+    SELECT p_schedules[u.n], u.nominal_at, CASE WHEN u.fires THEN 'fired' ELSE 'skipped' END,
+        u.reason, u.job_id
+    FROM unnest(v_of, v_nominal_at, v_fires, v_reasons, v_jobs)
+        AS u (n, nominal_at, fires, reason, job_id)
+    ORDER BY 1, 2;
+
+    RETURN QUERY
+    UPDATE timeball.schedule SET cursor_at = moved.cursor_at,
+        next_at = CASE WHEN moved.over THEN NULL ELSE moved.next_at END,
+        due_at = CASE WHEN moved.over THEN NULL ELSE moved.due_at END,
+        active_from = CASE WHEN schedule.fingerprint NOT IN ('', moved.fingerprint)
+            THEN schedule.cursor_at ELSE schedule.active_from END,
+        zone_version = moved.zone_version, fingerprint = moved.fingerprint,
+        fired = schedule.fired + cardinality(moved.jobs),
+        fired_at = coalesce(moved.fired_at, schedule.fired_at),
+        last_job = coalesce(moved.last_job, schedule.last_job),
+        runs = CASE
+            WHEN moved.jobs = '{}' THEN schedule.runs
+            WHEN schedule.overlap_runs = 'allow' THEN moved.jobs[cardinality(moved.jobs):]
+            ELSE timeball.open_runs(schedule.runs) || moved.jobs
+        END,
+        queued = schedule.queued OR moved.queued
+    FROM (
+        SELECT asked.*, schedule.id, coalesce(made.jobs, '{}') AS jobs, made.fired_at,
+            made.last_job, coalesce(made.queued, false) AS queued,
+            coalesce(schedule.fired + coalesce(cardinality(made.jobs), 0)
+                >= (schedule.terms ->> 'max_runs')::bigint, false) AS over
+        FROM unnest(p_cursors, p_nexts, p_dues, p_versions, p_prints) WITH ORDINALITY
+            AS asked (cursor_at, next_at, due_at, zone_version, fingerprint, n)
+        JOIN timeball.schedule ON schedule.id = p_schedules[asked.n]
+        LEFT JOIN (
+            SELECT u.n, array_agg(u.job_id ORDER BY u.nominal_at) AS jobs,
+                max(u.nominal_at) AS fired_at, bool_or(u.uuid = ANY (v_queued)) AS queued,
+                (array_agg(u.uuid ORDER BY u.nominal_at DESC))[1] AS last_job
+            FROM unnest(v_of, v_nominal_at, v_uuids, v_jobs) AS u (n, nominal_at, uuid, job_id)
+            WHERE u.job_id IS NOT NULL
+            GROUP BY u.n
+        ) AS made ON made.n = asked.n
+        WHERE asked.n = ANY (v_kept)
+        ORDER BY schedule.id
+        FOR NO KEY UPDATE OF schedule
+    ) AS moved
+    WHERE schedule.id = moved.id
+    RETURNING moved.n::integer, moved.jobs;
 END
 $function$;

@@ -4,8 +4,8 @@
 --
 -- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
 -- max_retries 3, max_crashes 3, at_most_once false, timeout_s. A uuid that is known already
--- adds nothing and gives that job's id.
-CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb)
+-- adds nothing and gives that job's id. Those in p_queued wait until `admit` lets them start.
+CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
@@ -49,15 +49,16 @@ BEGIN
             AND lane.priority = coalesce(given.priority, 5)
         ORDER BY given.n  -- the ids are the order in which they start
         ON CONFLICT (uuid) DO NOTHING
-        RETURNING job.id, job.lane, job.kind, job.run_at
+        RETURNING job.id, job.lane, job.kind, job.run_at, job.uuid = ANY (p_queued) AS queued
     ),
     held AS (
-        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind)
-        SELECT added.id, 1, 'scheduled', added.lane, added.run_at, added.kind
-        FROM added WHERE added.run_at IS NOT NULL
+        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind, reason)
+        SELECT added.id, 1, CASE WHEN added.queued THEN 'pending' ELSE 'scheduled' END,
+            added.lane, added.run_at, added.kind, CASE WHEN added.queued THEN 'overlap' END
+        FROM added WHERE added.run_at IS NOT NULL OR added.queued
     )
     INSERT INTO timeball.entry (lane, job_id)
-    SELECT added.lane, added.id FROM added WHERE added.run_at IS NULL;
+    SELECT added.lane, added.id FROM added WHERE added.run_at IS NULL AND NOT added.queued;
 
     -- A statement of its own: a uuid that somebody else has just committed is seen only now.
     RETURN QUERY

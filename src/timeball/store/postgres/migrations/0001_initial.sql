@@ -125,29 +125,46 @@ CREATE TABLE timeball.worker (
 CREATE INDEX worker_live ON timeball.worker (id) WHERE ended_at IS NULL;
 
 CREATE TABLE timeball.schedule (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name        text NOT NULL UNIQUE,
-    kind        text NOT NULL,
-    expression  text NOT NULL,
-    tz          text NOT NULL,
-    gap         text NOT NULL CHECK (gap IN ('next_valid', 'shift', 'skip', 'prev_valid')),
-    overlap     text NOT NULL CHECK (overlap IN ('first', 'second', 'both')),
-    args        jsonb NOT NULL,
-    queue       text NOT NULL,
-    priority    smallint NOT NULL,
-    max_retries integer NOT NULL,
-    timeout_s   double precision,
-    catchup     text NOT NULL CHECK (catchup IN ('last', 'none', 'all')),
-    source      text NOT NULL,
-    state       text NOT NULL DEFAULT 'active'
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name             text NOT NULL UNIQUE,
+    kind             text NOT NULL,
+    expression       text NOT NULL,
+    tz               text NOT NULL,
+    gap              text NOT NULL CHECK (gap IN ('next_valid', 'shift', 'skip', 'prev_valid')),
+    overlap          text NOT NULL CHECK (overlap IN ('first', 'second', 'both')),
+    terms            jsonb NOT NULL,
+    args             jsonb NOT NULL,
+    queue            text NOT NULL,
+    priority         smallint NOT NULL,
+    max_retries      integer NOT NULL,
+    max_crashes      integer NOT NULL,
+    delivery         text NOT NULL CHECK (delivery IN ('at_least_once', 'at_most_once')),
+    timeout_s        double precision,
+    catchup          text NOT NULL CHECK (catchup IN ('last', 'none', 'all')),
+    catchup_window_s double precision NOT NULL,
+    catchup_limit    integer NOT NULL,
+    grace_s          double precision NOT NULL,
+    overlap_runs     text NOT NULL
+        CHECK (overlap_runs IN ('allow', 'skip', 'queue_one', 'replace')),
+    source           text NOT NULL,
+    state            text NOT NULL DEFAULT 'active'
         CHECK (state IN ('active', 'paused', 'error', 'retired')),
-    error       text,
-    revision    bigint NOT NULL DEFAULT 1,
-    active_from timestamptz NOT NULL,  -- occurrences after this instant are decided
-    cursor_at   timestamptz NOT NULL,  -- those up to here, inclusive, have been
-    next_at     timestamptz
+    error            text,
+    revision         bigint NOT NULL DEFAULT 1,
+    active_from      timestamptz NOT NULL,  -- occurrences after this instant are decided
+    cursor_at        timestamptz NOT NULL,  -- those up to here, inclusive, have been
+    next_at          timestamptz,           -- the first that has not been
+    due_at           timestamptz,           -- when it is: its instant and the jitter
+    zone_version     text NOT NULL,         -- the zone data that this was computed with
+    fingerprint      text NOT NULL,
+    fired            bigint NOT NULL DEFAULT 0,
+    fired_at         timestamptz,           -- the latest occurrence that has run
+    last_job         uuid,
+    runs             bigint[] NOT NULL DEFAULT '{}',  -- its jobs that may not have ended, in order
+    queued           boolean NOT NULL DEFAULT false   -- whether one of them waits for another
 );
-CREATE INDEX schedule_due ON timeball.schedule (next_at, id) WHERE state = 'active';
+CREATE INDEX schedule_due ON timeball.schedule (due_at, id) WHERE state = 'active';
+CREATE INDEX schedule_queued ON timeball.schedule (id) WHERE queued;
 
 -- What was done about each occurrence. The key is the promise: never twice.
 CREATE TABLE timeball.occurrence (

@@ -1,2 +1,2 @@
 -- Add a schedule or change the one of that name; see the function.
-SELECT timeball.declare_schedule(%(spec)s::jsonb, %(cursor)s, %(next_at)s);
+SELECT timeball.declare_schedule(%(spec)s::jsonb, %(standing)s::jsonb);

@@ -1,5 +1,7 @@
--- Record decisions about occurrences, add their jobs and move the cursor; see the function.
-SELECT timeball.fire(
-    %(schedule)s, %(revision)s, %(seen)s, %(cursor)s, %(next_at)s,
-    %(nominal_at)s::timestamptz[], %(decisions)s::text[], %(reasons)s::text[],
-    %(uuids)s::uuid[], %(jobs)s::jsonb);
+-- Record decisions about occurrences, add their jobs and move the cursors; see the function.
+SELECT n, jobs FROM timeball.fire(
+    %(schedules)s::bigint[], %(revisions)s::bigint[], %(seen)s::timestamptz[],
+    %(cursors)s::timestamptz[], %(nexts)s::timestamptz[], %(dues)s::timestamptz[],
+    %(versions)s::text[], %(prints)s::text[],
+    %(of)s::integer[], %(nominal_at)s::timestamptz[], %(decisions)s::text[],
+    %(reasons)s::text[], %(uuids)s::uuid[], %(jobs)s::jsonb);

@@ -1,0 +1,63 @@
+"""How the memory store is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import islice
+from threading import Lock
+from uuid import UUID
+
+from timeball.core.history import JobHistory
+from timeball.core.records import Job
+from timeball.core.states import TERMINAL, State
+from timeball.errors import JobNotFound
+from timeball.store.base import JobFilter
+from timeball.store.memory_rows import Row, history_of, job_of
+
+
+class MemoryReading:
+    """Jobs as a reader sees them."""
+
+    _lock: Lock
+    _rows: dict[int, Row]
+    _ids: dict[UUID, int]
+
+    def get(self, uuid: UUID) -> Job:
+        """See `Store.get`."""
+        with self._lock:
+            if uuid not in self._ids:
+                raise JobNotFound(uuid)
+            return job_of(self._rows[self._ids[uuid]])
+
+    def ended(self, uuids: Collection[UUID]) -> set[UUID]:
+        """See `Store.ended`."""
+        with self._lock:
+            known = {uuid: self._rows[self._ids[uuid]] for uuid in uuids if uuid in self._ids}
+            return {uuid for uuid, row in known.items() if row.state in TERMINAL}
+
+    def jobs(self, only: JobFilter) -> list[Job]:
+        """See `Store.jobs`."""
+        with self._lock:
+            rows = (row for row in reversed(self._rows.values()) if _shown(row, only))
+            return [job_of(row) for row in islice(rows, only.limit)]
+
+    def counts(self, queue: str | None = None) -> dict[State, int]:
+        """See `Store.counts`."""
+        with self._lock:
+            rows = self._rows.values()
+            return dict(Counter(row.state for row in rows if queue in {None, row.spec.queue}))
+
+    def histories(self) -> Iterator[JobHistory]:
+        """See `Store.histories`."""
+        with self._lock:
+            return iter([history_of(row) for row in self._rows.values()])
+
+
+def _shown(row: Row, only: JobFilter) -> bool:
+    return (
+        only.state in {None, row.state}
+        and only.queue in {None, row.spec.queue}
+        and only.kind in {None, row.spec.kind}
+        and (only.before_id is None or row.id < only.before_id)
+    )

@@ -1,0 +1,198 @@
+"""The half of the PostgreSQL store that keeps schedules and decides each occurrence once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from timeball.core.history import OccurrenceRecord, ScheduleRecord
+from timeball.core.records import (
+    DecidedOccurrence,
+    Decision,
+    Firing,
+    JobSpec,
+    OccurrenceDecision,
+    OverlapRuns,
+    Schedule,
+    ScheduleSpec,
+    Standing,
+    ZoneUse,
+)
+from timeball.errors import ScheduleNotFound
+from timeball.store.base import occurrence_job
+from timeball.store.postgres.connections import Connections
+from timeball.store.postgres.encoding import (
+    encode_schedule,
+    encode_specs,
+    encode_standing,
+    standing_columns,
+)
+from timeball.store.postgres.readers import occurrence_of, schedule_histories, schedule_of
+
+
+class PostgresSchedules(ABC):
+    """Schedules and occurrences; see `timeball.store.base.Store` for what each verb promises."""
+
+    connections: Connections
+    _run: Callable[..., list[tuple[Any, ...]]]
+
+    @abstractmethod
+    def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Make the lanes of these (queue, priority) pairs where they are missing."""
+
+    @abstractmethod
+    def wake(self, queues: Collection[str]) -> None:
+        """Wake the workers that listen."""
+
+    def now(self) -> datetime:
+        """See `Store.now`."""
+        now: datetime = self._run("now")[0][0]
+        return now.astimezone(UTC)
+
+    def declare(self, spec: ScheduleSpec, standing: Standing) -> int:
+        """See `Store.declare`."""
+        self.ensure_lanes([(spec.queue, spec.priority)])
+        texts = {"spec": encode_schedule(spec), "standing": encode_standing(standing)}
+        return int(self._run("declare", **texts)[0][0])
+
+    def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
+        """See `Store.withdraw`."""
+        return sorted(row[0] for row in self._run("withdraw", source=source, keep=sorted(keep)))
+
+    def pause(self, name: str) -> None:
+        """See `Store.pause`."""
+        self._run("pause", schedule=self.schedule(name).id)
+
+    def resume(self, schedule: Schedule, standing: Standing) -> bool:
+        """See `Store.resume`."""
+        read = {"schedule": schedule.id, "revision": schedule.revision, "seen": schedule.cursor}
+        return bool(self._run("resume", **read, **standing_columns(standing)))
+
+    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
+        """See `Store.due_schedules`."""
+        now = self.now()  # read first: no schedule that is due at it can be left out for its age
+        return now, [schedule_of(row) for row in self._run("due_schedules", limit=limit)]
+
+    def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
+        """See `Store.fire`. One transaction, but one more for each schedule that replaces runs."""
+        alone = [n for n, each in enumerate(firings) if _replaces(each.schedule)]
+        together = [n for n, each in enumerate(firings) if not _replaces(each.schedule)]
+        answers: dict[int, list[int]] = {}
+        for numbers in ([together] if together else []) + [[n] for n in alone]:
+            made = self._fire([firings[n] for n in numbers])
+            answers |= {numbers[place]: jobs for place, jobs in made.items()}
+        self.wake({firings[n].schedule.spec.queue for n, jobs in answers.items() if jobs})
+        return [answers.get(n) for n in range(len(firings))]
+
+    def _fire(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
+        """Fire in one transaction; return the jobs of each firing that counted, by its place."""
+        specs: list[JobSpec] = []
+        decided: list[tuple[Any, ...]] = []
+        for n, (schedule, decisions, _) in enumerate(firings, 1):
+            for each in decisions:
+                job = None
+                if each.decision is Decision.FIRED:
+                    job = occurrence_job(schedule.spec, each)
+                    specs.append(job)
+                uuid = job and job.uuid
+                decided.append((n, each.nominal_at, each.decision, each.reason, uuid))
+        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
+        of, nominal_at, decisions, reasons, uuids = _columns(decided, 5)
+        cursors, nexts, dues, versions, prints = _columns(
+            [tuple(standing_columns(each.standing).values()) for each in firings], 5
+        )
+        rows = self._run(
+            "fire",
+            schedules=[each.schedule.id for each in firings],
+            revisions=[each.schedule.revision for each in firings],
+            seen=[each.schedule.cursor for each in firings],
+            cursors=cursors,
+            nexts=nexts,
+            dues=dues,
+            versions=versions,
+            prints=prints,
+            of=of,
+            nominal_at=nominal_at,
+            decisions=decisions,
+            reasons=reasons,
+            uuids=uuids,
+            jobs=encode_specs(specs),
+        )
+        return {n - 1: jobs for n, jobs in rows}
+
+    def admit(self, limit: int) -> int:
+        """See `Store.admit`."""
+        return int(self._run("admit", limit=limit)[0][0])
+
+    def run_now(self, schedule: Schedule, job: JobSpec) -> int:
+        """See `Store.run_now`."""
+        self.ensure_lanes([(job.queue, job.priority)])
+        rows = self._run("run_now", schedule=schedule.id, jobs=encode_specs([job]))
+        if not rows:
+            raise ScheduleNotFound(schedule.spec.name)
+        self.wake({job.queue})
+        return int(rows[0][0])
+
+    def backfill(
+        self, schedule: Schedule, decisions: Sequence[OccurrenceDecision]
+    ) -> list[int | None] | None:
+        """See `Store.backfill`."""
+        specs = [occurrence_job(schedule.spec, each) for each in decisions]
+        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
+        rows = self._run(
+            "backfill",
+            schedule=schedule.id,
+            revision=schedule.revision,
+            nominal_at=[each.nominal_at for each in decisions],
+            uuids=[spec.uuid for spec in specs],
+            jobs=encode_specs(specs),
+        )
+        self.wake({schedule.spec.queue})
+        made: list[int | None] | None = rows[0][0]
+        return made
+
+    def suspend(self, schedule: Schedule, error: str) -> None:
+        """See `Store.suspend`."""
+        self._run("suspend", schedule=schedule.id, revision=schedule.revision, error=error)
+
+    def schedules(self) -> list[Schedule]:
+        """See `Store.schedules`."""
+        return [schedule_of(row) for row in self._run("schedules")]
+
+    def schedule(self, name: str) -> Schedule:
+        """See `Store.schedule`."""
+        rows = self._run("schedule", name=name)
+        if not rows:
+            raise ScheduleNotFound(name)
+        return schedule_of(rows[0])
+
+    def occurrences(
+        self, name: str, *, limit: int, before: datetime | None = None
+    ) -> list[DecidedOccurrence]:
+        """See `Store.occurrences`."""
+        schedule = self.schedule(name).id
+        rows = self._run("occurrences", schedule=schedule, limit=limit, before=before)
+        return [occurrence_of(row) for row in rows]
+
+    def zones(self) -> list[ZoneUse]:
+        """See `Store.zones`."""
+        return [ZoneUse(*row) for row in self._run("zones")]
+
+    def in_zone(self, use: ZoneUse, limit: int) -> list[Schedule]:
+        """See `Store.in_zone`."""
+        rows = self._run("in_zone", **use._asdict(), limit=limit)
+        return [schedule_of(row) for row in rows]
+
+    def schedule_histories(self) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:
+        """See `Store.schedule_histories`."""
+        return schedule_histories(self.connections)
+
+
+def _replaces(schedule: Schedule) -> bool:
+    return schedule.spec.overlap_runs == OverlapRuns.REPLACE
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [[row[n] for row in rows] for n in range(width)]
