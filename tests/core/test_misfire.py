@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count, takewhile
 from typing import Any
@@ -12,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeball.core.cron import Occurrence
-from timeball.core.misfire import BOUND, OCCURRENCE_ARG, Catchup, MisfireRule, Plan, plan
+from timeball.core.cron import Due, Occurrence, Policy, Terms, agenda, load_zone
+from timeball.core.misfire import (
+    BOUND,
+    OCCURRENCE_ARG,
+    Catchup,
+    MisfireRule,
+    Plan,
+    backfill,
+    drop,
+    plan,
+)
 from timeball.core.records import Decision, OccurrenceDecision, Schedule, ScheduleSpec
 from timeball.errors import InvalidPayload, UsageError
 
@@ -21,8 +31,27 @@ NOON = datetime(2026, 3, 8, 12, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
-def describe(at: datetime) -> Occurrence:
+def tell(at: datetime) -> Occurrence:
     return Occurrence(at=at, local=at.isoformat(), fold=0, shifted=False)
+
+
+MINUTES = [NOON + MINUTE * n for n in range(1, 3_000)]
+
+
+@dataclass
+class Row:
+    """An agenda whose occurrences are written down."""
+
+    instants: Iterable[datetime]
+    reasons: dict[datetime, str] = field(default_factory=dict)
+    jitter: timedelta = timedelta(0)
+    max_runs: int | None = None
+    describe: Callable[[datetime], Occurrence] = tell
+
+    def occurrences(self, after: datetime) -> Iterator[Due]:
+        for at in self.instants:
+            if at > after:
+                yield Due(at, at + self.jitter, self.reasons.get(at))
 
 
 def schedule(catchup: str = "last", *, cursor: datetime = NOON, args: str = "{}") -> Schedule:
@@ -48,9 +77,8 @@ def decide(
 ) -> Plan:
     return plan(
         schedule(catchup),
-        every(step),
+        Row(every(step)),
         now,
-        describe=describe,
         rule=MisfireRule(**rule),
         bound=bound,
     )
@@ -82,17 +110,17 @@ def test_an_occurrence_on_time_runs_whatever_the_policy() -> None:
 def test_an_occurrence_runs_at_its_instant_and_not_a_moment_before() -> None:
     just_before = NOON + MINUTE - timedelta(microseconds=1)
     made = decide("last", just_before)
-    assert made == ([], NOON, NOON + MINUTE)
+    assert made == ([], NOON, NOON + MINUTE, NOON + MINUTE)
 
 
 def test_a_schedule_that_has_ended_has_no_next_one() -> None:
-    made = plan(schedule(), iter([NOON + MINUTE]), NOON + MINUTE, describe=describe)
+    made = plan(schedule(), Row([NOON + MINUTE]), NOON + MINUTE)
     assert (fired(made.decisions), made.next_at) == ([NOON + MINUTE], None)
 
 
 def test_nothing_beyond_the_next_one_is_computed_when_one_is_due() -> None:
     asked = every(MINUTE)
-    plan(schedule(), asked, NOON + MINUTE, describe=describe)
+    plan(schedule(), Row(asked), NOON + MINUTE)
     assert next(asked) == NOON + 3 * MINUTE
 
 
@@ -129,7 +157,7 @@ def test_what_is_older_than_the_window_never_runs(catchup: str) -> None:
 
 
 def test_a_single_one_older_than_the_window_is_skipped_too() -> None:
-    made = plan(schedule(), iter([NOON + SECOND]), NOON + timedelta(days=2), describe=describe)
+    made = plan(schedule(), Row([NOON + SECOND]), NOON + timedelta(days=2))
     assert reasons(made.decisions) == ["window"]
 
 
@@ -145,7 +173,7 @@ def test_a_cursor_ten_years_old_takes_bounded_work(catchup: str) -> None:
         for pulled, at in enumerate(every(SECOND), 1):  # noqa: B007 - counted from outside
             yield at
 
-    made = plan(schedule(catchup), seconds(), NOON + timedelta(days=3653), describe=describe)
+    made = plan(schedule(catchup), Row(seconds()), NOON + timedelta(days=3653))
     assert len(made.decisions) == BOUND
     assert pulled <= 2 * BOUND
     assert made.cursor == NOON + BOUND * SECOND
@@ -180,7 +208,7 @@ def test_each_occurrence_is_decided_once_however_the_work_is_cut_up(
     made: list[OccurrenceDecision] = []
     for _ in range(missed + 1):
         bound = data.draw(st.integers(1, 20))
-        part = plan(at, every(step, at.cursor), now, describe=describe, rule=rule, bound=bound)
+        part = plan(at, Row(every(step, at.cursor)), now, rule=rule, bound=bound)
         assert len(part.decisions) <= bound
         made += part.decisions
         at = at._replace(cursor=part.cursor)
@@ -207,17 +235,104 @@ def wanted(
             return recent[-rule.limit :] if rule.limit else []
 
 
+# Occurrences that do not run, jitter, ends, pauses
+
+
+def test_an_excluded_occurrence_is_decided_and_supersedes_nobody() -> None:
+    minutes = MINUTES[:4]
+    row = Row(minutes, {minutes[1]: "gap", minutes[3]: "excluded"})
+    made = plan(schedule(), row, NOON + 4 * MINUTE)
+    assert reasons(made.decisions) == ["superseded", "gap", None, "excluded"]
+    assert told(made.decisions[2])["missed_count"] == 1
+    alone = plan(schedule(cursor=minutes[2]), row, NOON + 4 * MINUTE)
+    assert reasons(alone.decisions) == ["excluded"]
+    assert alone.cursor == minutes[3]
+
+
+def test_the_last_one_that_may_run_is_found_behind_many_that_may_not() -> None:
+    excluded = {NOON + MINUTE * n: "excluded" for n in range(5, 2_500)}
+    rule = MisfireRule(window=timedelta(days=9))
+    row = Row(MINUTES, excluded)
+    made = plan(schedule(), row, NOON + MINUTE * 2_500, rule=rule, bound=10)
+    assert reasons(made.decisions) == ["superseded"] * 4 + ["excluded"] * 6
+
+
+def test_jitter_moves_when_and_not_which() -> None:
+    row = Row(MINUTES, jitter=timedelta(seconds=20))
+    early = plan(schedule(), row, NOON + MINUTE + timedelta(seconds=19))
+    assert early == ([], NOON, NOON + MINUTE, NOON + MINUTE + timedelta(seconds=20))
+    made = plan(schedule(), row, NOON + MINUTE + timedelta(seconds=20))
+    assert fired(made.decisions) == [NOON + MINUTE]
+    assert not told(made.decisions[0])["catchup"]
+    assert made.next_at == NOON + 2 * MINUTE
+
+
+def test_a_schedule_ends_after_its_runs() -> None:
+    row = Row(MINUTES, max_runs=3)
+    made = plan(schedule("all"), row, NOON + 10 * MINUTE, runs=1)
+    assert fired(made.decisions) == [NOON + MINUTE, NOON + 2 * MINUTE]
+    assert (made.cursor, made.next_at, made.due_at) == (NOON + 2 * MINUTE, None, None)
+    assert plan(schedule("all"), row, NOON + 10 * MINUTE, runs=3) == ([], NOON, None, None)
+    assert plan(schedule("all"), row, NOON + 2 * MINUTE, runs=0).next_at == NOON + 3 * MINUTE
+
+
+def test_skipped_occurrences_are_no_runs() -> None:
+    row = Row(MINUTES, max_runs=2)
+    made = plan(schedule("last"), row, NOON + 10 * MINUTE)
+    assert fired(made.decisions) == [NOON + 10 * MINUTE]
+    assert made.next_at == NOON + 11 * MINUTE
+
+
+def test_a_paused_schedule_drops_what_falls_due_and_keeps_its_reasons() -> None:
+    row = Row(MINUTES, {NOON + 2 * MINUTE: "excluded"})
+    made = drop(schedule("all"), row, NOON + 3 * MINUTE)
+    assert reasons(made.decisions) == ["paused", "excluded", "paused"]
+    assert fired(made.decisions) == []
+    assert (made.cursor, made.next_at) == (NOON + 3 * MINUTE, NOON + 4 * MINUTE)
+    part = drop(schedule("all"), row, NOON + 3 * MINUTE, bound=2)
+    assert (len(part.decisions), part.cursor, part.next_at) == (2, NOON + 2 * MINUTE, made.cursor)
+
+
+def test_a_backfill_runs_all_that_it_is_given() -> None:
+    made = backfill(schedule("none"), Row([]), [NOON, NOON + MINUTE])
+    assert fired(made) == [NOON, NOON + MINUTE]
+    assert all(told(row)["catchup"] for row in made)
+
+
+def test_an_agenda_is_planned_with_its_exclusions_its_jitter_and_its_ends() -> None:
+    terms = Terms(
+        expression="0 12 * * *",
+        exclude=("2026-03-10",),
+        jitter_s=600,
+        start_at=NOON,
+        end_at=NOON + timedelta(days=3),
+    )
+    table = agenda(terms, load_zone("UTC"), Policy("skip", "both"), name="tides")
+    made = plan(
+        schedule("all"), table, NOON + timedelta(days=30), rule=MisfireRule(window=timedelta.max)
+    )
+    assert reasons(made.decisions) == [None, "excluded", None]
+    assert (made.next_at, made.due_at) == (None, None)
+    # The clock of the plan is the store's, and the first one falls due by its jitter
+    first = table.next_due(NOON)
+    assert first is not None
+    assert plan(schedule(), table, first.due_at - SECOND).decisions == []
+    assert fired(plan(schedule(), table, first.due_at).decisions) == [first.at]
+
+
 # What the job is told
 
 
 def test_a_job_is_told_which_occurrence_it_is() -> None:
     made = plan(
         schedule(args='{"port": "Brest"}'),
-        every(MINUTE),
-        NOON + MINUTE,
-        describe=lambda at: Occurrence(
-            at=at, local="2026-03-08T03:00:00-04:00", fold=1, shifted=True
+        Row(
+            every(MINUTE),
+            describe=lambda at: Occurrence(
+                at=at, local="2026-03-08T03:00:00-04:00", fold=1, shifted=True
+            ),
         ),
+        NOON + MINUTE,
     )
     assert json.loads(made.decisions[0].args) == {
         "port": "Brest",
@@ -240,4 +355,4 @@ def test_an_unknown_catchup_names_those_there_are() -> None:
 
 def test_arguments_that_are_no_object_are_refused() -> None:
     with pytest.raises(InvalidPayload, match="not an object"):
-        plan(schedule(args="[1]"), every(MINUTE), NOON + MINUTE, describe=describe)
+        plan(schedule(args="[1]"), Row(every(MINUTE)), NOON + MINUTE)

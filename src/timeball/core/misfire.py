@@ -1,5 +1,9 @@
 """Which of the occurrences that have come due still run, and what their jobs are told.
 
+The reasons of those that do not: "excluded" and "gap" are the schedule's own meaning; "window",
+"limit", "superseded" and "missed" the rule for what was missed; "paused" that it was. "overlap",
+that the run before was still going, is for the store to find when it adds the job.
+
 Pure and bounded: however long nobody looked, one call decides at most `BOUND`
 occurrences, oldest first, and looks at few more. The cursor then stands at the last
 decided one, and the next call goes on from there. Nothing is remembered between two
@@ -9,20 +13,23 @@ comes next, on whatever machine, decides the rest as the first one would have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
-from timeball.core.cron import Occurrence
+from timeball.core.cron import Due, Occurrence
 from timeball.core.payload import decode_args, encode_args
 from timeball.core.records import Decision, OccurrenceDecision, Schedule
 from timeball.errors import UsageError
 
 BOUND: Final = 1_000
 """Occurrences decided by one call."""
+
+_LOOKED_AT_MAX: Final = 20_000
+"""Occurrences that are excluded, when one call looks ahead for one that may run."""
 
 OCCURRENCE_ARG: Final = "__occurrence__"
 """The reserved argument that tells a job which occurrence it is."""
@@ -60,52 +67,132 @@ class Plan(NamedTuple):
     """The last one decided; where there was none, the cursor as it was."""
 
     next_at: datetime | None
-    """The first one not decided. It may be due already."""
+    """The first one not decided, None at the end of the schedule. It may be due already."""
+
+    due_at: datetime | None
+    """When that one falls due: `next_at`, later by its jitter."""
 
 
-def plan(
+@runtime_checkable
+class Occurrences(Protocol):
+    """What is asked of a schedule's meaning; an `Agenda` answers."""
+
+    @property
+    def max_runs(self) -> int | None:
+        """After how many runs the schedule ends."""
+
+    def occurrences(self, after: datetime, /) -> Iterator[Due]:
+        """Yield every occurrence after an instant, in order."""
+
+    def describe(self, instant: datetime, /) -> Occurrence:
+        """Tell one of them in full."""
+
+
+def plan(  # noqa: PLR0913 - `describe` is for callers that have no agenda yet
     schedule: Schedule,
-    occurrences: Iterable[datetime],
+    agenda: Occurrences | Iterable[datetime],
     now: datetime,
     *,
-    describe: Callable[[datetime], Occurrence],
     rule: MisfireRule | None = None,
+    runs: int = 0,
     bound: int = BOUND,
+    describe: Callable[[datetime], Occurrence] | None = None,
 ) -> Plan:
     """Return exactly one decision for each of the first `bound` occurrences that are due.
 
     Args:
         schedule: Says which of them are to run, and what with.
-        occurrences: Those after its cursor, strictly increasing; may go on for ever.
+        agenda: Its occurrences; those after its cursor are looked at.
         now: The store's clock.
-        describe: Tells an occurrence in full.
         rule: How far back to go; None for the defaults.
+        runs: How often it has run; it ends at the agenda's `max_runs`.
         bound: At most so many decisions.
+        describe: Where `agenda` is only instants: tells one of them in full.
 
     Raises:
         UsageError: The schedule's catch-up or arguments are of no use.
     """
     rule = rule or MisfireRule()
+    if describe is not None or not isinstance(agenda, Occurrences):
+        assert describe is not None
+        assert isinstance(agenda, Iterable)
+        agenda = _Listed(agenda, describe)
     catchup = _catchup(schedule.spec.catchup)
+    left = bound if agenda.max_runs is None else agenda.max_runs - runs
+    if left <= 0:
+        return Plan([], schedule.cursor, None, None)
     # What comes after the bound is looked at as far as a verdict may depend on it.
-    due, next_at = _due(islice(occurrences, bound + max(rule.limit, 1)), now)
-    decided = due[:bound]
-    args = _Args(decode_args(schedule.spec.args), schedule.spec.name, describe)
+    ahead = agenda.occurrences(schedule.cursor)
+    due, following = _due(ahead, now, bound=bound, enough=max(rule.limit, 1))
+    reasons = _reasons(catchup, rule, due, now)
+    args = _Args(decode_args(schedule.spec.args), schedule.spec.name, agenda.describe)
     decisions: list[OccurrenceDecision] = []
-    for number, at in enumerate(decided):
-        reason = _reason(catchup, rule, now - at, followers=len(due) - number - 1)
-        decisions.append(args.skipped(at, reason) if reason else args.fired(at, now - at, rule))
-    cursor = decided[-1] if decided else schedule.cursor
-    return Plan(decisions, cursor, due[bound] if due[bound:] else next_at)
+    for each, reason in islice(zip(due, reasons, strict=True), bound):
+        if reason:
+            decisions.append(args.skipped(each, reason))
+            continue
+        decisions.append(args.fired(each.at, now - each.due_at, rule))
+        left -= 1
+        if agenda.max_runs is not None and not left:
+            return Plan(decisions, each.at, None, None)
+    cursor = decisions[-1].nominal_at if decisions else schedule.cursor
+    first = due[bound] if due[bound:] else following
+    return Plan(decisions, cursor, first and first.at, first and first.due_at)
 
 
-def _due(occurrences: Iterable[datetime], now: datetime) -> tuple[list[datetime], datetime | None]:
-    """Return those that are due, and the first that is not; no other is asked for."""
-    due: list[datetime] = []
-    for at in occurrences:
-        if at > now:
-            return due, at
-        due.append(at)
+class _Listed:
+    """Instants that are known, each due when it comes."""
+
+    max_runs = None
+
+    def __init__(
+        self, instants: Iterable[datetime], describe: Callable[[datetime], Occurrence]
+    ) -> None:
+        self._instants = instants
+        self.describe = describe
+
+    def occurrences(self, after: datetime) -> Iterator[Due]:
+        return (Due(at, at) for at in self._instants)
+
+
+def backfill(
+    schedule: Schedule, agenda: Occurrences, instants: Sequence[datetime]
+) -> list[OccurrenceDecision]:
+    """Return decisions by which each of some past occurrences runs, whatever the rule."""
+    args = _Args(decode_args(schedule.spec.args), schedule.spec.name, agenda.describe)
+    return [args.fired(at, timedelta.max, MisfireRule()) for at in instants]
+
+
+def drop(schedule: Schedule, agenda: Occurrences, now: datetime, *, bound: int = BOUND) -> Plan:
+    """Return for the first `bound` due occurrences of a paused schedule that none of them runs.
+
+    They are "paused", but for those that would not have run anyway, which keep their reason.
+    """
+    due, following = _due(agenda.occurrences(schedule.cursor), now, bound=bound, enough=1)
+    decisions = [
+        OccurrenceDecision(each.at, Decision.SKIPPED, each.reason or "paused", "{}")
+        for each in due[:bound]
+    ]
+    cursor = decisions[-1].nominal_at if decisions else schedule.cursor
+    first = due[bound] if due[bound:] else following
+    return Plan(decisions, cursor, first and first.at, first and first.due_at)
+
+
+def _due(
+    occurrences: Iterator[Due], now: datetime, *, bound: int, enough: int
+) -> tuple[list[Due], Due | None]:
+    """Return those that are due, and the first that is not; few others are asked for.
+
+    Of those after the bound, `enough` that may run, and no more than verdicts may depend on.
+    """
+    due: list[Due] = []
+    for each in occurrences:
+        if each.due_at > now:
+            return due, each
+        due.append(each)
+        enough -= len(due) > bound and each.reason is None
+        if not enough or len(due) == bound + _LOOKED_AT_MAX:
+            return due, None
     return due, None
 
 
@@ -116,14 +203,23 @@ def _catchup(name: str) -> Catchup:
         raise UsageError(f"catchup {name!r}: write one of {', '.join(Catchup)}") from None
 
 
+def _reasons(
+    catchup: Catchup, rule: MisfireRule, due: list[Due], now: datetime
+) -> list[str | None]:
+    """Return for each why it does not run, or None where it does."""
+    reasons: list[str | None] = []
+    followers = 0  # those after it that may run, counted as far as they were looked at
+    for each in reversed(due):
+        late = now - each.due_at
+        reasons.append(each.reason or _reason(catchup, rule, late, followers=followers))
+        followers += each.reason is None
+    return reasons[::-1]
+
+
 def _reason(
     catchup: Catchup, rule: MisfireRule, lateness: timedelta, *, followers: int
 ) -> str | None:
-    """Return why an occurrence does not run, or None where it does.
-
-    `followers` is how many due ones come after it, counted as far as they were looked at:
-    for one that is decided, that is at least `limit` of them if there are so many.
-    """
+    """Return why an occurrence that may run does not, or None where it does."""
     if catchup is Catchup.NONE:
         return "missed" if lateness > rule.grace else None
     if lateness > rule.window:
@@ -144,9 +240,9 @@ class _Args:
         self._describe = describe
         self._missed = 0
 
-    def skipped(self, at: datetime, reason: str) -> OccurrenceDecision:
-        self._missed += 1
-        return OccurrenceDecision(at, Decision.SKIPPED, reason, "{}")
+    def skipped(self, due: Due, reason: str) -> OccurrenceDecision:
+        self._missed += due.reason is None  # what was not to run has not been missed
+        return OccurrenceDecision(due.at, Decision.SKIPPED, reason, "{}")
 
     def fired(self, at: datetime, lateness: timedelta, rule: MisfireRule) -> OccurrenceDecision:
         occurrence = self._describe(at)

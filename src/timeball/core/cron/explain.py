@@ -16,7 +16,8 @@ from timeball.core.cron.fields import (
     Kind,
     Span,
 )
-from timeball.core.cron.occurrences import Gap, Overlap, Timetable
+from timeball.core.cron.occurrences import Timetable
+from timeball.core.cron.policy import Gap, Overlap
 from timeball.core.cron.prose import WEEKDAYS, prose
 from timeball.core.cron.walltime import DAY_S
 
@@ -132,7 +133,7 @@ def warnings(timetable: Timetable, after: datetime) -> list[str]:
     found = []
     if not (cron.day.everything or cron.weekday.everything):
         days = ", ".join(_first_days(timetable, after))
-        rule = "both must fit" if cron.day.star or cron.weekday.star else "either is enough"
+        rule = "both must fit" if cron.both_days else "either is enough"
         found.append(f"day-of-month and day-of-week are both set and {rule}: first on {days}")
     found += _uneven_steps(cron)
     first = timetable.next(after)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 
 LAST = -1
 _FIRST_OF = {5: 1, 6: 0, 7: 0}
@@ -93,7 +95,43 @@ class Nth:
         return f"{self.weekday}L" if self.nth == LAST else f"{self.weekday}#{self.nth}"
 
 
-Item = Span | FromEnd | Nearest | Nth
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """A value, or every `step`-th one, that the schedule's name picks: `H`, `H(1-5)`, `H/15`."""
+
+    first: int
+    last: int
+    step: int
+    start: int
+    bounded: bool
+
+    def __str__(self) -> str:
+        bounds = f"({self.first}-{self.last})" if self.bounded else ""
+        return f"H{bounds}{f'/{self.step}' if self.step else ''}"
+
+    def values(self) -> range:
+        """Return the values that were picked."""
+        return range(self.start, self.last + 1 if self.step else self.start + 1, self.step or 1)
+
+
+Item = Span | FromEnd | Nearest | Nth | Hashed
+
+
+def spread(name: str, salt: str, size: int) -> int:
+    """Return a number below `size` that depends on a schedule's name and nothing of this machine.
+
+    The salt keeps two uses of one name apart.
+    """
+    digest = hashlib.sha256(f"{salt}\0{name}".encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % size
+
+
+class DayRule(StrEnum):
+    """Whether a day must fit both day fields or one of them, where both are restricted."""
+
+    CRON = "cron"  # both where either begins with `*`, else one: what Vixie's cron does
+    AND = "and"
+    OR = "or"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +158,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """A parsed expression. Two are equal when their canonical texts are.
+    """A parsed expression. Two are equal when their canonical texts, and what `H` picks, are.
 
     `arity` is the number of fields written: seconds come first in 6, and the year last in 7.
     """
@@ -133,6 +171,7 @@ class Cron:
     weekday: Field
     year: Field
     arity: int = 5
+    day_rule: DayRule = DayRule.CRON
 
     def __str__(self) -> str:
         return self.canonical()
@@ -142,6 +181,15 @@ class Cron:
         fields = (self.minute, self.hour, self.day, self.month, self.weekday)
         texts = [str(self.second), *map(str, fields), str(self.year)]
         return " ".join(texts[_FIRST_OF[self.arity] :][: self.arity])
+
+    @property
+    def both_days(self) -> bool:
+        """Whether a day must fit both day fields, and not just one of them."""
+        if self.day.everything or self.weekday.everything:
+            return True  # a field that takes every day restricts nothing under any rule
+        if self.day_rule is DayRule.CRON:
+            return self.day.star or self.weekday.star
+        return self.day_rule is DayRule.AND
 
     @property
     def unit_s(self) -> int:

@@ -1,4 +1,4 @@
-"""The instants at which a schedule comes due: an expression, a zone and a policy.
+"""The instants at which a schedule comes due: wall times, a zone and a policy.
 
 Inside, an instant is whole seconds since the epoch. A zone is a row of stretches of constant
 offset, so within one stretch due instants are due wall times minus its offset. Policies only
@@ -8,85 +8,20 @@ stretch in the zone database is a week long, the widest seam a day.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from enum import StrEnum
-from itertools import islice, takewhile
-from typing import TypeVar
 
+from timeball.core.cron.expression import Walls
 from timeball.core.cron.fields import Cron
+from timeball.core.cron.instants import Instants, epoch
+from timeball.core.cron.parse import one_of
+from timeball.core.cron.policy import Gap, Overlap
 from timeball.core.cron.walltime import WallTimes
 from timeball.core.cron.zone import Zone
-from timeball.errors import InvalidSchedule, UsageError
 
 # A wall time due in one stretch lies less than this from where another would put it
 _SEAM_S = 2 * 86_400
 _FOREVER = 2**62
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
-_HOURS = 24
-_E = TypeVar("_E", bound=StrEnum)
-
-
-class Gap(StrEnum):
-    """What becomes of a wall time that does not exist because the clock jumps over it."""
-
-    NEXT_VALID = "next_valid"
-    """The first instant after the gap; several coalesce."""
-    SHIFT = "shift"
-    """As if the clock had not jumped yet: 02:30 runs when it shows 03:30 (RFC 5545)."""
-    SKIP = "skip"
-    PREV_VALID = "prev_valid"
-    """The last minute before the gap (the last second where seconds are written)."""
-
-
-class Overlap(StrEnum):
-    """Which pass counts for a wall time that comes twice."""
-
-    FIRST = "first"
-    SECOND = "second"
-    BOTH = "both"
-
-
-class Dst(StrEnum):
-    """How a schedule that names no policy gets one."""
-
-    AUTO = "auto"
-    CRON = "cron"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What happens where a clock jumps."""
-
-    gap: Gap
-    overlap: Overlap
-
-
-def resolve(
-    cron: Cron,
-    dst: Dst | str = Dst.AUTO,
-    *,
-    gap: Gap | str | None = None,
-    overlap: Overlap | str | None = None,
-) -> Policy:
-    """Return the policy of a schedule; `gap` and `overlap` overrule what `dst` finds.
-
-    An interval-like schedule skips and runs in both passes, so that its cadence in real time
-    is unbroken; any other runs once a day for each time it names, whatever the clock does.
-    `auto` calls a schedule interval-like when it comes due in all 24 hours; `cron` when its
-    minute or hour begins with `*`, as Debian's cron does.
-    """
-    match _member(Dst, dst):
-        case Dst.AUTO:
-            interval = len(cron.hour.values) == _HOURS
-        case Dst.CRON:
-            interval = cron.minute.star or cron.hour.star
-    return Policy(
-        _member(Gap, gap or (Gap.SKIP if interval else Gap.NEXT_VALID)),
-        _member(Overlap, overlap or (Overlap.BOTH if interval else Overlap.FIRST)),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,49 +37,19 @@ class Occurrence:
     """Whether the wall shows another time than the expression names, because of a gap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timetable:
-    """The strictly increasing instants at which a schedule comes due, 1900 to 2999.
+class WallInstants(Instants):
+    """The instants of wall times: how zone and policy turn the ones into the others."""
 
-    They do not depend on where the asking starts: each is the identity of an occurrence.
-    """
-
-    cron: Cron
+    __slots__ = ()
     zone: Zone
-    gap: Gap = Gap.NEXT_VALID
-    overlap: Overlap = Overlap.FIRST
-    walls: WallTimes = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", _member(Gap, self.gap))
-        object.__setattr__(self, "overlap", _member(Overlap, self.overlap))
-        object.__setattr__(self, "walls", WallTimes(self.cron))
-
-    def next(self, after: datetime) -> datetime | None:
-        """Return the first instant after `after` (aware), in UTC; None when there is no more."""
-        found = self.first(_epoch(after) + 1)
-        return None if found is None else datetime.fromtimestamp(found, UTC)
-
-    def previous(self, before_or_at: datetime) -> datetime | None:
-        """Return the last instant not after `before_or_at` (aware), in UTC, or None."""
-        found = self.last(_epoch(before_or_at))
-        return None if found is None else datetime.fromtimestamp(found, UTC)
-
-    def following(self, after: datetime) -> Iterator[datetime]:
-        """Yield every instant after `after`, in order."""
-        found = self.first(_epoch(after) + 1)
-        while found is not None:
-            yield datetime.fromtimestamp(found, UTC)
-            found = self.first(found + 1)
-
-    def between(self, after: datetime, until: datetime, limit: int | None = None) -> list[datetime]:
-        """Return the instants after `after` up to and including `until`, at most `limit`."""
-        within = takewhile(lambda at: at <= until, self.following(after))
-        return list(islice(within, limit))
+    gap: Gap
+    overlap: Overlap
+    walls: Walls
+    unit_s: int
 
     def describe(self, instant: datetime) -> Occurrence:
         """Return what the wall clock shows at one of the instants, and whether a gap moved it."""
-        at = _epoch(instant)
+        at = epoch(instant)
         offset = self.zone.offset(at)
         local = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset)))
         return Occurrence(
@@ -192,6 +97,17 @@ class Timetable:
                 return found
             near = zone.index(min(at, end) - _SEAM_S) < i
             i = i - 1 if near else min(i - 1, zone.index(found + _SEAM_S))
+        return None
+
+    def moved(self, at: int, before: int) -> int | None:
+        """Return the first instant in [at, before) to which a gap moved a wall time."""
+        starts = self.zone.starts
+        for i in range(self.zone.index(at), len(starts)):
+            if starts[i] >= before:
+                return None
+            found = self._first_moved(i, at)
+            if found is not None:
+                return found if found < before else None
         return None
 
     def _kept(self, i: int) -> tuple[int, int]:
@@ -245,25 +161,37 @@ class Timetable:
         """Return the one instant that all wall times of a gap are moved to."""
         if self.gap is Gap.NEXT_VALID:
             return start
-        unit = self.cron.unit_s
+        unit = self.unit_s
         return (start + before - 1) // unit * unit - before
 
 
-def _epoch(instant: datetime) -> int:
-    """Return whole seconds since the epoch, rounded down."""
-    if instant.tzinfo is None:
-        raise UsageError(
-            f"{instant!r} has no time zone, so it is no instant; write datetime.now(UTC), or "
-            "add tzinfo="
-        )
-    return (instant - _EPOCH) // _SECOND
+@dataclass(frozen=True, slots=True)
+class Timetable(WallInstants):
+    """The strictly increasing instants at which an expression comes due, 1900 to 2999.
+
+    They do not depend on where the asking starts: each is the identity of an occurrence.
+    """
+
+    cron: Cron
+    zone: Zone
+    gap: Gap = Gap.NEXT_VALID
+    overlap: Overlap = Overlap.FIRST
+    walls: Walls = field(init=False, repr=False, compare=False)
+    unit_s: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", one_of(Gap, self.gap))
+        object.__setattr__(self, "overlap", one_of(Overlap, self.overlap))
+        object.__setattr__(self, "walls", WallTimes(self.cron))
+        object.__setattr__(self, "unit_s", self.cron.unit_s)
 
 
-def _member(kind: type[_E], value: str) -> _E:
-    try:
-        return kind(value)
-    except ValueError:
-        names = ", ".join(kind)
-        raise InvalidSchedule(
-            f"{kind.__name__.lower()} {value!r} is unknown; write one of {names}"
-        ) from None
+@dataclass(frozen=True, slots=True)
+class RuleInstants(WallInstants):
+    """The instants of any row of wall times."""
+
+    walls: Walls
+    unit_s: int
+    zone: Zone
+    gap: Gap
+    overlap: Overlap

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+from functools import lru_cache
+from typing import TypeVar
 
 from timeball.core.cron.fields import (
     DAY,
@@ -14,13 +17,16 @@ from timeball.core.cron.fields import (
     WEEKDAY,
     YEAR,
     Cron,
+    DayRule,
     Field,
     FromEnd,
+    Hashed,
     Item,
     Kind,
     Nearest,
     Nth,
     Span,
+    spread,
 )
 from timeball.core.cron.walltime import never
 from timeball.errors import InvalidSchedule
@@ -37,6 +43,7 @@ NICKNAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_E = TypeVar("_E", bound=StrEnum)
 _KINDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY, YEAR)
 _KINDS_OF_ARITY = {5: _KINDS[1:6], 6: _KINDS[:6], 7: _KINDS}
 _ALWAYS = {"second": "0", "year": "*"}
@@ -45,22 +52,57 @@ _SPAN = re.compile(rf"(?:(\*)|({_VALUE})(?:-({_VALUE}))?)(?:/([0-9]{{1,4}}))?", 
 _FROM_END = re.compile(r"L(?:-([0-9]{1,2}))?", re.ASCII)
 _NEAREST = re.compile(r"(L|[0-9]{1,2})W", re.ASCII)
 _NTH = re.compile(rf"({_VALUE})(?:(L)|#([0-9]{{1,2}}))", re.ASCII)
+_HASHED = re.compile(rf"H(?:\(({_VALUE})-({_VALUE})\))?(?:/([0-9]{{1,4}}))?", re.ASCII)
+_EVERY_MONTH_HAS = 28  # what H alone may pick
 _SHOWN_LENGTH_MAX = 40
 _NTH_MAX = 5
+_PARSED_KEPT = 4_096
 
 
-def parse(text: str) -> Cron:
+def parse(text: str, *, name: str | None = None, day_rule: DayRule | str = DayRule.CRON) -> Cron:
     """Return what an expression of 5, 6 (seconds first) or 7 (year last) fields means.
+
+    Args:
+        text: The expression.
+        name: The schedule's name, from which `H` picks its values.
+        day_rule: Whether both day fields must fit where both are restricted.
 
     Raises:
         InvalidSchedule: The text is no expression, or one that never comes due. It names the
             field, the bad text and what to write.
     """
+    text = plain_text(text)
+    # the name matters to H alone; without one, equal texts share what was read once
+    return _parsed(text, name if "H" in text.upper() else None, one_of(DayRule, day_rule))
+
+
+def plain_text(text: object) -> str:
+    """Return a text that is short and plain enough to be looked at.
+
+    Raises:
+        InvalidSchedule: It is not.
+    """
+    if not isinstance(text, str) or not text.isascii() or len(text) > TEXT_LENGTH_MAX:
+        raise InvalidSchedule(
+            f"cron expression {shown(text)} is not plain ASCII text of at most "
+            f"{TEXT_LENGTH_MAX} characters; write one such as '30 2 * * *'"
+        )
+    text = text.strip(" \t\r\n")
+    if not text.replace("\t", " ").isprintable():
+        raise InvalidSchedule(
+            f"cron expression {shown(text)} holds a line break or control character; "
+            "write one expression, its fields separated by blanks"
+        )
+    return text
+
+
+@lru_cache(_PARSED_KEPT)
+def _parsed(text: str, name: str | None, day_rule: DayRule) -> Cron:
     fields = _split(text)
     kinds = _KINDS_OF_ARITY[len(fields)]
     written = {kind.name: part for kind, part in zip(kinds, fields, strict=True)}
     second, minute, hour, day, month, weekday, year = (
-        _field(kind, written.get(kind.name) or _ALWAYS[kind.name]) for kind in _KINDS
+        _field(kind, written.get(kind.name) or _ALWAYS[kind.name], name) for kind in _KINDS
     )
     cron = Cron(
         second=second,
@@ -71,10 +113,11 @@ def parse(text: str) -> Cron:
         weekday=weekday,
         year=year,
         arity=len(fields),
+        day_rule=day_rule,
     )
     if never(cron):
         raise InvalidSchedule(
-            f"day-of-month, month and day-of-week fields: {_shown(text)} never comes due, because "
+            f"day-of-month, month and day-of-week fields: {shown(text)} never comes due, because "
             "no year has such a date; write a day that the month has, or L for its last day"
         )
     return cron
@@ -82,23 +125,12 @@ def parse(text: str) -> Cron:
 
 def _split(text: str) -> list[str]:
     """Return the 5, 6 or 7 fields of the text, nicknames written out."""
-    if not isinstance(text, str) or not text.isascii() or len(text) > TEXT_LENGTH_MAX:
-        raise InvalidSchedule(
-            f"cron expression {_shown(text)} is not plain ASCII text of at most "
-            f"{TEXT_LENGTH_MAX} characters; write one such as '30 2 * * *'"
-        )
-    text = text.strip(" \t\r\n")
-    if not text.replace("\t", " ").isprintable():
-        raise InvalidSchedule(
-            f"cron expression {_shown(text)} holds a line break or control character; "
-            "write one expression, its fields separated by blanks"
-        )
     if text.startswith("@"):
         text = _nickname(text)
     fields = text.upper().split()
     if len(fields) not in _KINDS_OF_ARITY:
         raise InvalidSchedule(
-            f"cron expression {_shown(text)} has {len(fields)} fields; write 5 (minute hour "
+            f"cron expression {shown(text)} has {len(fields)} fields; write 5 (minute hour "
             "day-of-month month day-of-week), 6 (second first) or 7 (second first, year last)"
         )
     return fields
@@ -113,20 +145,24 @@ def _nickname(text: str) -> str:
         )
     if name not in NICKNAMES:
         raise InvalidSchedule(
-            f"cron expression {_shown(text)} is no known nickname; write one of "
-            + ", ".join(NICKNAMES)
+            f"cron expression {shown(text)} is no known nickname; write one of "
+            + ", ".join([*NICKNAMES, "@every 90m", "@calendar …", "@rrule …"])
         )
     return NICKNAMES[name]
 
 
-def _field(kind: Kind, text: str) -> Field:
+def _field(kind: Kind, text: str, name: str | None) -> Field:
     if len(text) > FIELD_LENGTH_MAX:
         raise _wrong(kind, text, f"is longer than {FIELD_LENGTH_MAX} characters")
     if text == "?" and kind in (DAY, WEEKDAY):
         text = "*"
-    items = tuple(_item(kind, part, text) for part in text.split(","))
-    spans = [item for item in items if isinstance(item, Span)]
-    values = {value for span in spans for value in span.values(kind)}
+    items = tuple(
+        _hashed(kind, part, name) if part.startswith("H") else _item(kind, part, text)
+        for part in text.split(",")
+    )
+    spans = [item.values(kind) for item in items if isinstance(item, Span)]
+    spans += [item.values() for item in items if isinstance(item, Hashed)]
+    values = {value for span in spans for value in span}
     return Field(items, tuple(sorted({kind.low + (v - kind.low) % kind.size for v in values})))
 
 
@@ -146,6 +182,23 @@ def _item(kind: Kind, text: str, whole: str) -> Item:
             return Nth(_value(kind, found[1], text) % 7, nth)
         raise _wrong(kind, text, f"is no week of a month; # takes 1 to {_NTH_MAX}")
     return _span(kind, text)
+
+
+def _hashed(kind: Kind, text: str, name: str | None) -> Hashed:
+    found = _HASHED.fullmatch(text)
+    if found is None or kind is YEAR:
+        raise _wrong(kind, text, "is not understood")
+    if name is None:
+        raise _wrong(kind, text, "is picked by a schedule's name, and here is none")
+    begin, end, every = found.groups()
+    highest = {DAY: _EVERY_MONTH_HAS, WEEKDAY: WEEKDAY.high - 1}.get(kind, kind.high)
+    first = _value(kind, begin, text) if begin else kind.low
+    last = _value(kind, end, text) if end else highest
+    step = int(every) if every else 0
+    if last < first or not (every is None or 1 <= step <= last - first + 1):
+        raise _wrong(kind, text, "runs backwards or steps further than it reaches")
+    start = first + spread(name, kind.name, step or last - first + 1)
+    return Hashed(first, last, step, start, begin is not None)
 
 
 def _span(kind: Kind, text: str) -> Span:
@@ -188,12 +241,22 @@ def _wrong(kind: Kind, text: str, why: str) -> InvalidSchedule:
         "day-of-week": ", or 5#3 (third Friday), 5L (last Friday), ?",
     }.get(kind.name, "")
     return InvalidSchedule(
-        f"{kind.name} field: {_shown(text)} {why}; write numbers {numbers}{names}, alone, in "
+        f"{kind.name} field: {shown(text)} {why}; write numbers {numbers}{names}, alone, in "
         f"lists (1,5), ranges (1-5) or steps (*/5){special}"
     )
 
 
-def _shown(text: object) -> str:
+def one_of(kind: type[_E], value: str) -> _E:
+    """Return the member of an enumeration, or say which there are."""
+    try:
+        return kind(value)
+    except ValueError:
+        names = ", ".join(kind)
+        what = "_".join(re.findall("[A-Z][a-z]*", kind.__name__)).lower()
+        raise InvalidSchedule(f"{what} {shown(value)} is unknown; write one of {names}") from None
+
+
+def shown(text: object) -> str:
     """Return the text in quotes, cut short: an error must not repeat a megabyte."""
     if not isinstance(text, str):
         return f"of type {type(text).__name__}"

@@ -17,6 +17,7 @@ from timeball.core.cron.fields import (
     Cron,
     Field,
     FromEnd,
+    Hashed,
     Item,
     Kind,
     Nearest,
@@ -119,13 +120,13 @@ def _numbered(field: Field, unit: str) -> str:
 
 
 def _days(cron: Cron) -> str:
-    """Return the two day fields in words, under Vixie's rule for having both."""
+    """Return the two day fields in words, under the rule for having both."""
     if _is_date(cron):
         return f"on {cron.day.values[0]} {MONTHS[cron.month.values[0] - 1]}"
     any_day = len(cron.day.values) == DAY.size
     any_weekday = len(cron.weekday.values) == WEEKDAY.size
     by_day, by_weekday = _month_days(cron.day, cron.month), _week_days(cron.weekday)
-    if cron.day.star or cron.weekday.star:
+    if cron.both_days:
         if any_day:
             return "every day" if any_weekday else by_weekday
         return by_day if any_weekday else f"{by_day}, if it is {_if_weekday(cron.weekday)}"
@@ -148,7 +149,7 @@ def _month_days(field: Field, months: Field) -> str:
     if run and len(field.values) > _LISTED_DAYS_MAX:
         return f"on every {_ordinal(run.step)} day of {month}, from the {_ordinal(run.first)} on"
     words = [f"the {_ordinal(value)}" for value in field.values]
-    words += [_month_day(item) for item in field.items if not isinstance(item, Span)]
+    words += [_month_day(item) for item in field.items if not isinstance(item, Span | Hashed)]
     return f"on {_and(words)} of {month}"
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from datetime import date
+from itertools import chain
 
 from timeball.core.cron.fields import LAST, Cron, Field, FromEnd, Nearest, Nth
 
 DAY_S = 86_400
+WEEK_S = 7 * DAY_S
 FIRST_YEAR, LAST_YEAR = 1900, 2999
+BEGINNING_S, END_S = (
+    (date(year, 1, 1).toordinal() - date(1970, 1, 1).toordinal()) * DAY_S
+    for year in (FIRST_YEAR, LAST_YEAR + 1)
+)
 _CYCLE_YEARS, _CYCLE_MONTHS, _CYCLE_DAYS = 400, 4800, 146_097
 _BASE_YEAR = 2000
 _BASE_DAY = date(_BASE_YEAR, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
@@ -36,6 +42,7 @@ def _months() -> tuple[array[int], bytes]:
 
 
 _STARTS, _SHAPES = _months()
+_SHAPES_OF_MONTH = tuple(frozenset(_SHAPES[month::12]) for month in range(12))
 _FIRST_MONTH = (FIRST_YEAR - _BASE_YEAR) * 12
 _LAST_MONTH = (LAST_YEAR - _BASE_YEAR) * 12 + 11
 
@@ -43,11 +50,12 @@ _LAST_MONTH = (LAST_YEAR - _BASE_YEAR) * 12 + 11
 class Days:
     """The days an expression names, counted from 1970-01-01; all within 1900 to 2999."""
 
-    __slots__ = ("_masks", "_months", "_years")
+    __slots__ = ("_cron", "_masks", "_months", "_years")
 
     def __init__(self, cron: Cron) -> None:
-        # bit d - 1 of a mask is day d; there are only 28 shapes of month
-        self._masks = tuple(_mask(cron, 28 + shape // 7, shape % 7) for shape in range(28))
+        self._cron = cron
+        # bit d - 1 of a mask is day d; there are only 28 shapes of month, and few are looked at
+        self._masks = [-1] * 28
         self._months = tuple(month in cron.month.values for month in range(1, 13))
         self._years = None if cron.year.everything else frozenset(cron.year.values)
 
@@ -78,7 +86,21 @@ class Days:
             return 0
         if self._years is not None and _BASE_YEAR + month // 12 not in self._years:
             return 0
-        return self._masks[_SHAPES[month % _CYCLE_MONTHS]]
+        return self._mask(_SHAPES[month % _CYCLE_MONTHS])
+
+    def _mask(self, shape: int) -> int:
+        mask = self._masks[shape]
+        if mask < 0:
+            mask = self._masks[shape] = _mask(self._cron, 28 + shape // 7, shape % 7)
+        return mask
+
+    def none(self) -> bool:
+        """Return whether there is no such day at all. Exact, since the calendar repeats."""
+        if self._years is None:
+            months = (month for month in range(12) if self._months[month])
+            return not any(map(self._mask, chain(*(_SHAPES_OF_MONTH[m] for m in months))))
+        firsts = ((year - _BASE_YEAR) * 12 for year in self._years)
+        return not any(self._bits(first + month) for first in firsts for month in range(12))
 
 
 class WallTimes:
@@ -119,9 +141,8 @@ class WallTimes:
 
 
 def never(cron: Cron) -> bool:
-    """Return whether no day of any year fits. Exact, since the calendar repeats."""
-    first_year = max(cron.year.values[0], FIRST_YEAR)
-    return Days(cron).first(_start((first_year - _BASE_YEAR) * 12)) is None
+    """Return whether no day of any year fits."""
+    return Days(cron).none()
 
 
 def _month_of(day: int) -> int:
@@ -137,13 +158,10 @@ def _start(month: int) -> int:
 
 
 def _mask(cron: Cron, length: int, first: int) -> int:
-    """Return the days that both day fields allow together in a month of that shape.
-
-    Vixie's rule: where either field begins with `*` a day must fit both, else either.
-    """
+    """Return the days that both day fields allow together in a month of that shape."""
     days = _day_bits(cron.day, length, first)
     weekdays = _weekday_bits(cron.weekday, length, first)
-    return days & weekdays if cron.day.star or cron.weekday.star else days | weekdays
+    return days & weekdays if cron.both_days else days | weekdays
 
 
 def _day_bits(field: Field, length: int, first: int) -> int:
