@@ -13,6 +13,7 @@ from typing import Final, Self
 from timeball.core.limiter import limiter_of
 from timeball.core.rate import Rate
 from timeball.engine.aio import wake
+from timeball.engine.locks import give_way
 
 _NS_PER_S: Final = 1_000_000_000
 
@@ -122,6 +123,7 @@ class JobLimiter:
         """Line up; None where the permits could be had at once."""
         self.rate.check_weight(weight)
         ticket = _Ticket(weight, turn)
+        give_way(self._lock)
         with self._lock:
             if not self._line and not self._limiter.admit(self._clock_ns(), weight):
                 return None
@@ -135,6 +137,7 @@ class JobLimiter:
             TimeoutError: There is no time left to wait.
         """
         following: _Ticket | None = None
+        give_way(self._lock)
         with self._lock:
             now_ns = self._clock_ns()
             wait_ns: int | None = None
@@ -153,6 +156,7 @@ class JobLimiter:
         return left_ns if wait_ns is None else min(wait_ns, left_ns)
 
     def _leave(self, ticket: _Ticket) -> None:
+        give_way(self._lock)
         with self._lock:
             was_first = bool(self._line) and self._line[0] is ticket
             if ticket in self._line:

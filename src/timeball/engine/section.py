@@ -15,6 +15,7 @@ from contextvars import Context
 from threading import Lock, get_ident
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from timeball.engine.locks import give_way
 from timeball.errors import DeadlockError
 
 
@@ -97,6 +98,7 @@ class Section(Generic[A]):
         waited_ns = 0
         if not self._lock.acquire(blocking=False):
             before_ns = self.clock_ns()
+            give_way(self._lock)
             self._lock.acquire()
             waited_ns = self.clock_ns() - before_ns
             self.lock_wait_ns += waited_ns
