@@ -5,9 +5,9 @@ import timeball
 
 NAMES = {
     "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
-    "Delivery", "Handle", "Job", "PermanentError", "Rate", "Retry", "Scheduler", "SchedulerClosed",
-    "Snooze", "State", "StoreUnavailable", "TimeballError", "UsageError", "__version__",
-    "connect", "connect_async", "cron", "job",
+    "Delivery", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry", "Scheduler",
+    "SchedulerClosed", "Snooze", "State", "StoreUnavailable", "TimeballError", "UsageError",
+    "__version__", "connect", "connect_async", "cron", "job",
 }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from timeball.core.retry import Retry as Retry
     from timeball.core.states import State as State
     from timeball.engine.async_scheduler import AsyncScheduler as AsyncScheduler
+    from timeball.engine.processes import Processes as Processes
     from timeball.engine.scheduler import Scheduler as Scheduler
     from timeball.errors import DeadlockError as DeadlockError
     from timeball.errors import SchedulerClosed as SchedulerClosed
@@ -49,6 +50,7 @@ _HOMES = {
     "Handle": "client",
     "Job": "core.records",
     "PermanentError": "core.retry",
+    "Processes": "engine.processes",
     "Rate": "core.rate",
     "Retry": "core.retry",
     "Scheduler": "engine.scheduler",

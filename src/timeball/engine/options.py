@@ -35,7 +35,8 @@ class Options:
     Args:
         workers: W, the most attempts at a time.
         rate: The most starts in a time; None for no limit.
-        runner: Where callables that are no coroutines run.
+        runner: Where callables that are no coroutines run: "threads"; "processes", each of which
+            can be killed; or ``Processes(…)``, which are the same with options.
         aging_s: Seconds that one priority class is worth: a job is overtaken only by jobs that
             are ready within that time after it, for each class that they are above it.
         key_limits: For some keys, the most attempts at a time.

@@ -219,7 +219,7 @@ class _Calls:
             # Variables of its own: what one job sets, the next one here must not see.
             value = Variables().run(call, *args, **kwargs)
             if value is None:
-                return DONE, _NOTHING
+                return DONE, NOTHING
             asked = steered(value)
         except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
             return ENDED, _dumps(failure(error, retry))
@@ -276,7 +276,8 @@ def _dumps(value: Any) -> bytes:
     return pickle.dumps(value, PROTOCOL)
 
 
-_NOTHING: Final = _dumps(None)
+NOTHING: Final = _dumps(None)
+"""What a job answers with that returns nothing, as most do."""
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from timeball.engine.process_child import (
     DONE,
     ENDED,
     FAILED,
+    NOTHING,
     PROTOCOL,
     READY,
     Frame,
@@ -52,6 +53,8 @@ _READY_S: Final = 600.0
 _PATIENCE_S: Final = 15.0
 """For what takes no time unless the machine is in trouble."""
 
+_NO_ARGS: Final = pickle.dumps(((), {}), PROTOCOL)
+_DONE: Final = Done()
 _MAIN_FACTS: Final = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
 
 
@@ -183,7 +186,8 @@ class ProcessSlot:
         if last_call is not call or last_retry is not retry:
             tag = pickle.dumps((call, retry), PROTOCOL)
             self._last = (call, retry, tag)
-        return tag, pickle.dumps((tuple(args), dict(kwargs)), PROTOCOL)
+        body = pickle.dumps((tuple(args), dict(kwargs)), PROTOCOL) if args or kwargs else _NO_ARGS
+        return tag, body
 
     def _carry_out(self, order: Frame, timeout_s: float | None, retry: Retry) -> Ended:
         text = ""
@@ -242,6 +246,8 @@ class ProcessSlot:
             self._bury()
             text = f"ran longer than its {timeout_s:g} s, and was ended with its process"
             return Raised(error_type="TimeoutError", error=text, again=True, reason="timeout")
+        if body == NOTHING and tag == DONE:
+            return _DONE
         try:
             value = pickle.loads(body)  # noqa: S301 - from our own child
         except Exception as error:  # noqa: BLE001 - the object's own word on how it is built
@@ -305,12 +311,20 @@ def _untransferable(reason: str, what: str, error: Exception) -> Raised:
 
 
 class Processes:
-    """A `Runner`: each call on a slot of its own, as many as are called at once.
+    """Where a scheduler's jobs run in processes: ``Scheduler(4, runner=Processes(grace_s=1))``.
+
+    It belongs to one scheduler, which ends it; ``runner="processes"`` is one without options.
 
     Args:
-        initializer: See `ProcessSlot`.
-        start_method: See `ProcessSlot`.
-        grace_s: See `ProcessSlot`.
+        initializer: Called once in each process before its first job, to connect or to load what
+            all of them need. Where it raises, that job fails as if it had raised itself, and the
+            next one gets a new process.
+        start_method: "forkserver": a process is the copy of a small one without threads that has
+            imported only Timeball. "spawn": it is a fresh interpreter, which is slower.
+        grace_s: Seconds between SIGTERM and SIGKILL for a job that is to end.
+
+    Raises:
+        UsageError: One of them can never work.
     """
 
     def __init__(
@@ -351,6 +365,10 @@ class Processes:
             return slot.run(call, args, kwargs, timeout_s=timeout_s, stop=stop, retry=retry)
         finally:
             self._idle.append(slot)
+
+    def check(self, call: Callable[..., Any]) -> None:
+        """See `Runner.check`."""
+        check_call(call)
 
     def close(self, timeout_s: float) -> None:
         """End all children, by force after `timeout_s`; no more calls are carried out."""

@@ -50,6 +50,14 @@ class Runner(Protocol):
         """
         ...
 
+    def check(self, call: Callable[..., Any]) -> None:
+        """Refuse, when it is submitted, what could never be carried out here.
+
+        Raises:
+            UsageError: The text says what to write instead.
+        """
+        ...
+
     def close(self, timeout_s: float) -> None:
         """End what was started for attempts, by force after `timeout_s`, and start no more."""
         ...

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import atexit
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from timeball.engine.crews import ThreadCrew
@@ -64,7 +64,15 @@ class Scheduler(Views):
         else:
             self.shutdown("cancel")
 
-    def submit(self, call: Callable[..., R], /, *args: Any, **kwargs: Any) -> Handle[R]:
+    @overload
+    def submit(
+        self, call: Callable[..., Coroutine[Any, Any, R]], /, *args: Any, **kwargs: Any
+    ) -> Handle[R]: ...
+
+    @overload
+    def submit(self, call: Callable[..., R], /, *args: Any, **kwargs: Any) -> Handle[R]: ...
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Add a job and return its handle.
 
         Args:
@@ -83,7 +91,7 @@ class Scheduler(Views):
         """
         if self._engine.room is not None:
             self._engine.enter_room()
-        handle: Handle[R] = self._engine.submit(call, args, kwargs)
+        handle: Handle[Any] = self._engine.submit(call, args, kwargs)
         return handle
 
     def submit_many(

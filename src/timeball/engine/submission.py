@@ -19,6 +19,7 @@ from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Deliver
 from timeball.core.retry import Retry
 from timeball.core.states import State
 from timeball.engine.handles import Form, Home, Work
+from timeball.engine.runner import Runner
 from timeball.errors import UsageError
 
 OPTIONS: Final = frozenset(
@@ -37,14 +38,16 @@ class Submission:
         engine: Whose jobs they are.
         handle: What a job is made as.
         retry: For callables that are no kinds.
-        transfers: Whether callables run in other processes.
+        runner: Where callables run that are no coroutines; None for threads of this process.
     """
 
-    def __init__(self, engine: Home, handle: type[Work], *, retry: Retry, transfers: bool) -> None:
+    def __init__(
+        self, engine: Home, handle: type[Work], *, retry: Retry, runner: Runner | None
+    ) -> None:
         self._engine = engine
         self._handle = handle
         self._retry = retry
-        self._transfers = transfers
+        self._runner = runner
         self._forms: dict[Hashable, Form] = {}
         self._numbers = count(1)
 
@@ -105,13 +108,15 @@ class Submission:
         for option, value in own.items():
             setattr(form, option, value)
         _check(form)
-        transfers = self._transfers and not form.is_async
-        if transfers and form.context:
-            raise UsageError(
-                f"{name} asks for a Context, which cannot leave this process: leave "
-                "the parameter out, or use runner='threads'"
-            )
-        form.signs = form.context is not None or transfers
+        runner = None if form.is_async else self._runner
+        if runner is not None:
+            if form.context:
+                raise UsageError(
+                    f"{name} asks for a Context, which cannot leave this process: leave "
+                    "the parameter out, or use runner='threads'"
+                )
+            runner.check(call)
+        form.signs = form.context is not None or runner is not None
         return form
 
     def _apply(self, work: Work, options: Mapping[str, Any]) -> None:
