@@ -10,7 +10,7 @@ LAST = -1
 _FIRST_OF = {5: 1, 6: 0, 7: 0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
     """What a field may hold: values from `low` to `high`, which repeat after `size`."""
 

@@ -63,6 +63,17 @@ class WallInstants(Instants):
         """Return the first instant not before `at`, both in epoch seconds."""
         zone = self.zone
         i = zone.index(at)
+        if at - zone.starts[i] > _SEAM_S:  # no seam within reach: nearly always
+            wall = self.walls.first(at + zone.offsets[i])
+            if wall is None:
+                return None
+            found = wall - zone.offsets[i]
+            if i + 1 == len(zone.starts) or found < zone.starts[i + 1] - _SEAM_S:
+                return found
+        return self._first_by_stretches(at, i)
+
+    def _first_by_stretches(self, at: int, i: int) -> int | None:
+        zone = self.zone
         while i < len(zone.starts):
             begin, end = self._kept(i)
             wall = self.walls.first(max(at, begin) + zone.offsets[i])

@@ -56,7 +56,7 @@ _HASHED = re.compile(rf"H(?:\(({_VALUE})-({_VALUE})\))?(?:/([0-9]{{1,4}}))?", re
 _EVERY_MONTH_HAS = 28  # what H alone may pick
 _SHOWN_LENGTH_MAX = 40
 _NTH_MAX = 5
-_PARSED_KEPT = 4_096
+_PARSED_KEPT = 1_024
 
 
 def parse(text: str, *, name: str | None = None, day_rule: DayRule | str = DayRule.CRON) -> Cron:
@@ -151,6 +151,7 @@ def _nickname(text: str) -> str:
     return NICKNAMES[name]
 
 
+@lru_cache(_PARSED_KEPT)
 def _field(kind: Kind, text: str, name: str | None) -> Field:
     if len(text) > FIELD_LENGTH_MAX:
         raise _wrong(kind, text, f"is longer than {FIELD_LENGTH_MAX} characters")

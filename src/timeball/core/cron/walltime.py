@@ -50,7 +50,7 @@ _LAST_MONTH = (LAST_YEAR - _BASE_YEAR) * 12 + 11
 class Days:
     """The days an expression names, counted from 1970-01-01; all within 1900 to 2999."""
 
-    __slots__ = ("_cron", "_masks", "_months", "_years")
+    __slots__ = ("_cron", "_masks", "_months", "_near", "_years")
 
     def __init__(self, cron: Cron) -> None:
         self._cron = cron
@@ -58,17 +58,27 @@ class Days:
         self._masks = [-1] * 28
         self._months = tuple(month in cron.month.values for month in range(1, 13))
         self._years = None if cron.year.everything else frozenset(cron.year.values)
+        # The month that was looked at last: its number, first day, the day after it, days' bits
+        self._near = (0, 0, 0, 0)
 
     def first(self, day: int) -> int | None:
         """Return the first such day not before `day`."""
-        month = _month_of(day)
-        ahead = self._bits(month) >> (day - _start(month))
-        if ahead:
+        month, begin, end, bits = self._near
+        if not begin <= day < end:
+            month, begin, bits = self._look_at(_month_of(day))
+        if ahead := bits >> (day - begin):
             return day + (ahead & -ahead).bit_length() - 1
         for later in range(max(month + 1, _FIRST_MONTH), _LAST_MONTH + 1):
-            if self._months[later % 12] and (bits := self._bits(later)):
-                return _start(later) + (bits & -bits).bit_length() - 1
+            if self._months[later % 12] and self._bits(later):
+                _, begin, bits = self._look_at(later)
+                return begin + (bits & -bits).bit_length() - 1
         return None
+
+    def _look_at(self, month: int) -> tuple[int, int, int]:
+        """Return the month, its first day and its bits, and have them at hand for next time."""
+        begin, bits = _start(month), self._bits(month)
+        self._near = month, begin, _start(month + 1), bits
+        return month, begin, bits
 
     def last(self, day: int) -> int | None:
         """Return the last such day not after `day`."""
