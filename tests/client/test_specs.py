@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from tests.client.jobs import add, asks, clash, once
 
-from timeball.client.specs import job_spec, next_occurrence, schedule_spec
+from timeball.client.specs import agenda_of, job_spec, schedule_spec
 from timeball.core.records import Delivery
 from timeball.errors import InvalidPayload, InvalidSchedule, UnknownKind, UsageError
 
@@ -107,7 +107,7 @@ def test_a_mistake_is_told_with_what_to_write(job, arguments, error, advice: str
 def test_a_schedule_is_kept_in_its_canonical_form() -> None:
     spec = schedule_spec("s", add, cron="@daily", tz="Europe/Paris", args={"a": 1})
     assert (spec.expression, spec.gap, spec.overlap) == ("0 0 * * *", "next_valid", "first")
-    assert next_occurrence(spec, NOON) == datetime(2026, 3, 1, 23, tzinfo=UTC)
+    assert agenda_of(spec).next(NOON) == datetime(2026, 3, 1, 23, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

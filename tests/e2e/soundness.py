@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
+from timeball.client.specs import agenda_of
 from timeball.core.audit import Report, audit, audit_schedules
-from timeball.core.cron import Gap, Overlap, Timetable, load_zone, parse
 from timeball.core.history import JobHistory, ScheduleRecord
 from timeball.core.records import Schedule
 from timeball.core.states import Ending
@@ -29,9 +29,7 @@ def assert_sound(
         if spec is None:
             rows = next(rows for each, rows in histories if each.id == record.id)
             return sorted({row.nominal_at for row in rows})
-        cron, zone = parse(spec.expression), load_zone(spec.tz)
-        table = Timetable(cron, zone, Gap(spec.gap), Overlap(spec.overlap))
-        return table.following(record.activated_at)
+        return (due.at for due in agenda_of(spec).occurrences(record.activated_at))
 
     report = audit(store.histories(), quiesced=True, accepted=accepted)
     report = report.including(audit_schedules(histories, expected))

@@ -13,7 +13,7 @@ from timeball.cli.output import json_option, write, write_json, write_table
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.audit import Report, Violation
-    from timeball.core.cron import Timetable
+    from timeball.core.cron import Agenda
     from timeball.core.history import OccurrenceRecord, ScheduleRecord
     from timeball.store.base import Store
 
@@ -47,16 +47,16 @@ def command(ctx: click.Context, *, quiesced: bool, as_json: bool, dsn: str | Non
 
 def audited(store: Store, *, quiesced: bool) -> Report:
     """Return the audit of all jobs and schedules of a store; see `timeball.core.audit`."""
-    from timeball.client.specs import timetable
+    from timeball.client.specs import agenda_of
     from timeball.core.audit import audit
 
-    tables = {each.spec.name: timetable(each.spec) for each in store.schedules()}
+    tables = {each.spec.name: agenda_of(each.spec) for each in store.schedules()}
     report = audit(store.histories(), quiesced=quiesced)
     return report.including(schedule_violations(store.schedule_histories(), tables))
 
 
 def schedule_violations(
-    histories: Iterable[ScheduleHistory], tables: Mapping[str, Timetable]
+    histories: Iterable[ScheduleHistory], tables: Mapping[str, Agenda]
 ) -> Iterator[Violation]:
     """Return what is wrong with the record of schedules.
 
@@ -77,7 +77,9 @@ def schedule_violations(
 
     def expected(record: ScheduleRecord) -> Iterable[datetime]:
         table = tables.get(record.name)
-        return table.following(record.activated_at) if table else decided[record.id]
+        if table is None:
+            return decided[record.id]
+        return (due.at for due in table.occurrences(record.activated_at))
 
     return audit_schedules(noted(), expected)
 

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from timeball.action.registry import DEFAULT, Kind
 from timeball.cli.crontab_kinds import LOADER, handed_over, own_name
-from timeball.client.specs import schedule_spec, timetable
-from timeball.core.cron import Timetable
+from timeball.client.specs import agenda_of, schedule_spec
+from timeball.core.cron import Agenda
 from timeball.core.records import ScheduleSpec
 from timeball.errors import InvalidSchedule, UsageError
 from timeball.importers.crontab import CrontabEntry, UserInfo, read_crontab
@@ -45,7 +45,7 @@ class Declared:
     """One schedule of a file."""
 
     spec: ScheduleSpec
-    table: Timetable
+    table: Agenda
     place: str
     does: str
     """What it runs, for people."""
@@ -141,7 +141,7 @@ def _line(entry: CrontabEntry, path: Path, source: str) -> Declared:
     as_user = f" (as {entry.user})" if entry.user else ""
     return Declared(
         spec=spec,
-        table=timetable(spec),
+        table=agenda_of(spec),
         place=f"{path}:{entry.line}",
         does=entry.command + as_user,
         notes=entry.notes,
@@ -209,7 +209,7 @@ def _schedules_of(kind: Kind, source: str) -> Iterable[Declared]:
         given = ", ".join(f"{name}={value!r}" for name, value in args.items())
         yield Declared(
             spec=spec,
-            table=timetable(spec),
+            table=agenda_of(spec),
             place=kind.place,
             does=f"{kind.name}({given})",
         )

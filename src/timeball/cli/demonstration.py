@@ -18,9 +18,9 @@ from timeball.cli.demo_jobs import QUEUE, send, troubled
 from timeball.cli.output import say, write, write_table
 from timeball.cli.progress import Bar
 from timeball.client import Client, Handle
-from timeball.client.specs import timetable
+from timeball.client.specs import agenda_of
 from timeball.core.audit import Report, audit
-from timeball.core.cron import Timetable
+from timeball.core.cron import Agenda
 from timeball.core.history import JobHistory
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.errors import TimeballError
@@ -70,7 +70,7 @@ class Demonstration:
         newest = self._client.jobs(limit=1)
         self._floor = newest[0].id if newest else 0
         self._handles: list[Handle] = []
-        self._tables: dict[str, Timetable] = {}
+        self._tables: dict[str, Agenda] = {}
         self._killed = 0
         self._endings: Counter[Ending] = Counter()
         self._occurrences = 0
@@ -79,7 +79,7 @@ class Demonstration:
         """Submit, kill a worker in the middle of its work, and wait until all is done."""
         client = self._client
         client.schedule(SCHEDULE, SCHEDULE, cron="* * * * * *", tz="UTC", source=QUEUE, queue=QUEUE)
-        self._tables = {each.spec.name: timetable(each.spec) for each in client.schedules()}
+        self._tables = {each.spec.name: agenda_of(each.spec) for each in client.schedules()}
         numbers = range(1, JOBS + 1)
         self._handles = client.submit_many(send, [{"number": number} for number in numbers])
         with Bar("jobs", JOBS) as bar:

@@ -79,6 +79,10 @@ class AsyncClient:
         """See `Client.schedule`."""
         return await asyncio.to_thread(self.client.schedule, name, job, cron=cron, tz=tz, **options)
 
+    async def remove_schedule(self, name: str) -> None:
+        """See `Client.remove_schedule`."""
+        await asyncio.to_thread(self.client.remove_schedule, name)
+
     async def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
         """See `Client.withdraw`."""
         return await asyncio.to_thread(self.client.withdraw, source, keep=keep)

@@ -8,13 +8,13 @@ does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from timeball.client.specs import schedule_spec, timetable
-from timeball.core.cron import Timetable
-from timeball.core.misfire import BOUND, MisfireRule, plan
+from timeball.client.specs import agenda_of, schedule_spec
+from timeball.core.cron import Agenda
+from timeball.core.misfire import BOUND, backfill, drop
 from timeball.core.records import (
     DecidedOccurrence,
     Decision,
@@ -22,8 +22,8 @@ from timeball.core.records import (
     OccurrenceDecision,
     Schedule,
     ScheduleSpec,
-    Standing,
 )
+from timeball.core.standing import standing
 from timeball.errors import UsageError
 from timeball.store.base import Store
 
@@ -65,18 +65,31 @@ class Schedules:
             job: A function with `@tb.job`, or the name of a kind.
             cron: Five or six fields, or a nickname such as "@daily".
             tz: Name of a zone, such as "Europe/Paris".
-            **options: `args` (a dictionary), `dst` ("auto" or "cron") or `gap` and
-                `overlap`, `catchup` ("last", "none", "all"), `queue`, `priority`,
-                `max_retries`, `timeout_s`, `source`.
+            **options: `args` (a dictionary). When: `dst` ("auto" or "cron") or `gap` and
+                `overlap`; the terms `any_of`, `exclude`, `on_excluded`, `start_at`,
+                `end_at`, `max_runs`, `jitter_s`, `day_rule`. Which run: `catchup` ("last",
+                "none", "all"), `catchup_window_s`, `catchup_limit`, `grace_s`,
+                `overlap_runs` ("allow", "skip", "queue_one", "replace"). The jobs:
+                `queue`, `priority`, `max_retries`, `max_crashes`, `timeout_s`,
+                `delivery`. And `source`, the file that declares it.
 
         Raises:
-            InvalidSchedule: The expression or the zone is wrong, or it can never fire.
+            InvalidSchedule: The expression, the zone or a term is wrong, or it can never
+                fire.
         """
         return self.declare(schedule_spec(name, job, cron=cron, tz=tz, **options))
 
     def declare(self, spec: ScheduleSpec) -> int:
         """Add or change a schedule whose spec was checked before, as from a file; return its id."""
-        return self.store.declare(spec, standing(timetable(spec), self.store.now()))
+        return self.store.declare(spec, standing(agenda_of(spec), self.store.now()))
+
+    def remove_schedule(self, name: str) -> None:
+        """Retire one schedule. What was decided stays on record; declaring it brings it back.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        self.store.remove(name)
 
     def withdraw(self, source: str, *, keep: Collection[str]) -> list[str]:
         """Retire the schedules that `source` once declared, but for `keep`; return their names."""
@@ -101,17 +114,13 @@ class Schedules:
             InvalidSchedule: Its zone is still unknown.
         """
         while (schedule := self.store.schedule(name)).state != "active":
-            table = timetable(schedule.spec)
-            due: list[datetime] = []
-            if schedule.state == "paused":
-                due = table.between(schedule.cursor, self.store.now(), BOUND)
-            if not due:
+            table = agenda_of(schedule.spec)
+            made = drop(schedule, table, self.store.now())
+            if schedule.state == "error" or not made.decisions:
                 self.store.resume(schedule, standing(table, schedule.cursor))
                 continue
-            decisions = [OccurrenceDecision(at, Decision.SKIPPED, "paused", "{}") for at in due]
-            if backfill:
-                decisions = _all_fired(schedule, table, due)
-            self.store.fire([Firing(schedule, decisions, standing(table, due[-1]))])
+            decisions = _all_fired(schedule, table, made.decisions) if backfill else made.decisions
+            self.store.fire([Firing(schedule, decisions, standing(table, made.cursor))])
 
     def backfill(
         self, name: str, start: datetime, end: datetime, *, dry_run: bool = False
@@ -133,14 +142,14 @@ class Schedules:
             UsageError: The range is empty, in the future or too long.
         """
         schedule = self.store.schedule(name)
-        table = timetable(schedule.spec)
+        table = agenda_of(schedule.spec)
         wanted = _range(table, start, end, self.store.now())
         had_run = self._fired(name, start, end)
         fresh = [at for at in wanted if at not in had_run]
         late: set[datetime] = set()
         for first in range(0, 0 if dry_run else len(fresh), BOUND):
             chunk = fresh[first : first + BOUND]
-            made = self.store.backfill(schedule, _all_fired(schedule, table, chunk))
+            made = self.store.backfill(schedule, backfill(schedule, table, chunk))
             if made is None:
                 raise UsageError(f"schedule {name!r} was edited meanwhile: look, and try again")
             late |= {at for at, job_id in zip(chunk, made, strict=True) if job_id is None}
@@ -189,12 +198,7 @@ class Schedules:
         return found
 
 
-def standing(table: Timetable, cursor: datetime) -> Standing:
-    """Return how a schedule stands whose occurrences up to `cursor` have been decided."""
-    return Standing(cursor, table.next(cursor))
-
-
-def _range(table: Timetable, start: datetime, end: datetime, now: datetime) -> list[datetime]:
+def _range(table: Agenda, start: datetime, end: datetime, now: datetime) -> list[datetime]:
     """Return the occurrences of a range that a backfill may name."""
     if start.tzinfo is None or end.tzinfo is None:
         raise UsageError("start and end need a time zone: write tzinfo=UTC, or +00:00")
@@ -210,9 +214,9 @@ def _range(table: Timetable, start: datetime, end: datetime, now: datetime) -> l
 
 
 def _all_fired(
-    schedule: Schedule, table: Timetable, instants: Collection[datetime]
+    schedule: Schedule, table: Agenda, decisions: list[OccurrenceDecision]
 ) -> list[OccurrenceDecision]:
-    """Return decisions by which each of some past occurrences runs."""
-    every = schedule._replace(spec=replace(schedule.spec, catchup="all"))
-    rule = MisfireRule(window=timedelta.max, limit=len(instants) + 1)
-    return plan(every, instants, max(instants), describe=table.describe, rule=rule).decisions
+    """Return the decisions, but with those that were dropped for a pause fired."""
+    paused = [each.nominal_at for each in decisions if each.reason == "paused"]
+    fired = {each.nominal_at: each for each in backfill(schedule, table, paused)}
+    return [fired.get(each.nominal_at, each) for each in decisions]

@@ -5,17 +5,26 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
-from timeball.core.cron import Gap, Overlap, Timetable, load_zone, parse, resolve
+from timeball.core.cron import Agenda, Gap, Overlap, Policy, Terms, agenda, load_zone, settled
+from timeball.core.misfire import Catchup
 from timeball.core.payload import encode_args
-from timeball.core.records import PRIORITY_DEFAULT, Delivery, JobSpec, ScheduleSpec
+from timeball.core.records import (
+    PRIORITY_DEFAULT,
+    Delivery,
+    JobSpec,
+    OverlapRuns,
+    ScheduleSpec,
+)
 from timeball.core.retry import MAX_RETRIES_LIMIT, WAIT_LIMIT_S
-from timeball.errors import UsageError
+from timeball.errors import InvalidSchedule, UsageError
 
 NAME_MAX: Final = 256
 """Bytes of a kind's, a queue's or a schedule's name."""
@@ -30,6 +39,23 @@ OPTIONS: Final = frozenset(
     }
 )
 """The options of a submit, told from the job's own arguments by their names."""
+
+CATCHUP_LIMIT_MAX: Final = 1_000_000
+
+_TERMS: Final = frozenset(field.name for field in fields(Terms)) - {"expression"}
+_POLICY: Final = frozenset({"dst", "gap", "overlap"})
+_RUNS: Final = frozenset(
+    {"catchup", "catchup_limit", "catchup_window_s", "grace_s", "overlap_runs"}
+)
+SCHEDULE_OPTIONS: Final = (
+    _TERMS
+    | _POLICY
+    | _RUNS
+    | {"args", "source", "queue", "priority", "max_retries", "max_crashes", "timeout_s", "delivery"}
+)
+"""The options of a schedule."""
+
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _DEFAULTS: Final = {
     "queue": "default",
@@ -75,47 +101,64 @@ def schedule_spec(
     """Return the checked spec of a schedule; see `Client.schedule`.
 
     Raises:
-        InvalidSchedule: The expression or the zone is wrong, or it can never fire.
+        InvalidSchedule: The expression, the zone or a term is wrong, or it can never fire.
         UsageError: Something else is, and what to write instead.
     """
     kind = _kind(job)
-    args = options.pop("args", None) or {}
-    catchup, source = options.pop("catchup", "last"), options.pop("source", "")
-    rule = {key: options.pop(key) for key in ("dst", "gap", "overlap") if key in options}
-    unknown = options.keys() - {"queue", "priority", "max_retries", "timeout_s"}
+    given = {key: value for key, value in options.items() if value is not None}
+    unknown = given.keys() - SCHEDULE_OPTIONS
     if unknown:
         raise UsageError(f"{', '.join(sorted(unknown))}: not an option of a schedule")
-    if catchup not in {"last", "none", "all"}:
-        raise UsageError(f"catchup is {catchup!r}: write 'last', 'none' or 'all'")
-    expression = parse(cron)
-    load_zone(tz)
-    policy = resolve(expression, **rule)
-    settings = _settings(kind, options)
-    del settings["max_crashes"], settings["delivery"]
+    checked_name("schedule", name)
+    wanted = Terms(expression=cron, **{key: given[key] for key in _TERMS & given.keys()})
+    rule = {key: given[key] for key in _POLICY & given.keys()}
+    terms, policy = settled(wanted, name=name, **rule)
+    # An exclusion that is wrong, or one that leaves nothing, is told here.
+    next_at = agenda(terms, load_zone(tz), policy, name=name).next(_BEGINNING)
+    if next_at is None:
+        raise InvalidSchedule(f"{cron!r} with these terms never comes due: change start or end")
     return ScheduleSpec(
-        name=checked_name("schedule", name),
+        name=name,
         kind=kind.name if kind else checked_name("kind", str(job)),
-        expression=expression.canonical(),
+        expression=terms.expression,
         tz=tz,
         gap=policy.gap,
         overlap=policy.overlap,
-        args=_encoded(kind, args),
-        catchup=catchup,
-        source=source,
-        **settings,
+        terms=terms.to_json(),
+        args=_encoded(kind, given.get("args", {})),
+        source=given.get("source", ""),
+        **_runs(given),
+        **_settings(kind, given),
     )
 
 
-def next_occurrence(spec: ScheduleSpec, after: datetime) -> datetime | None:
-    """Return the first occurrence of a schedule after an instant, None if there is none."""
-    return timetable(spec).next(after)
-
-
-def timetable(spec: ScheduleSpec) -> Timetable:
-    """Return what computes the occurrences of a schedule."""
-    return Timetable(
-        parse(spec.expression), load_zone(spec.tz), Gap(spec.gap), Overlap(spec.overlap)
+def agenda_of(spec: ScheduleSpec) -> Agenda:
+    """Return the occurrences of a schedule."""
+    return agenda(
+        Terms.from_json(spec.terms, expression=spec.expression),
+        load_zone(spec.tz),
+        Policy(Gap(spec.gap), Overlap(spec.overlap)),
+        name=spec.name,
     )
+
+
+def _runs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say which of its occurrences run."""
+    found = {name: given[name] for name in _RUNS & given.keys()}
+    for name, words in (("catchup", Catchup), ("overlap_runs", OverlapRuns)):
+        if name in found and found[name] not in list(words):
+            raise UsageError(f"{name} is {found[name]!r}: write {_listed(words)}")
+    if "catchup_limit" in found:
+        _check_whole("catchup_limit", found["catchup_limit"], 1, CATCHUP_LIMIT_MAX)
+    for name in ("catchup_window_s", "grace_s"):
+        if name in found:
+            _check_seconds(name, found[name], least=0)
+    return found
+
+
+def _listed(words: type[StrEnum]) -> str:
+    *others, last = (f"'{word}'" for word in words)
+    return f"{', '.join(others)} or {last}"
 
 
 def checked_name(what: str, name: str) -> str:

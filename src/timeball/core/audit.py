@@ -9,7 +9,7 @@ audit`, certify and the demo's last table all call these two.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
 from timeball.core.invariants import GRAIN_S, INVARIANTS, Ledger, ledger
-from timeball.core.records import Decision
+from timeball.core.records import BACKFILL, SKIP_REASONS, Decision
 from timeball.core.states import FINAL_STATE, TERMINAL, State
 
 VIOLATIONS_KEPT: Final = 1_000
@@ -222,13 +222,23 @@ def _decisions(rows: Sequence[OccurrenceRecord]) -> Iterator[tuple[str, str]]:
         whys = [f"{row.decision} ({row.reason or row.job_id})" for row in rows]
         yield "I17", f"{nominal} was decided {len(rows)} times: {', '.join(whys)}"
     for row in rows:
-        if row.decision is Decision.FIRED:
-            if row.job_id is None:
-                yield "I17", f"{nominal} was fired without a job"
-            if row.lateness_s < 0:
-                yield "I18", f"{nominal} was fired {-row.lateness_s} s early"
-        elif row.job_id is not None or not row.reason:
-            yield "I17", f"{nominal} was skipped with job {row.job_id}, reason {row.reason!r}"
+        yield from _fired(row) if row.decision is Decision.FIRED else _skipped(row)
+
+
+def _fired(row: OccurrenceRecord) -> Iterator[tuple[str, str]]:
+    nominal = row.nominal_at.isoformat()
+    if row.job_id is None:
+        yield "I17", f"{nominal} was fired without a job"
+    if row.reason not in {None, BACKFILL}:
+        yield "I17", f"{nominal} was fired, reason {row.reason!r}"
+    if row.lateness_s < 0:
+        yield "I18", f"{nominal} was fired {-row.lateness_s} s early"
+
+
+def _skipped(row: OccurrenceRecord) -> Iterator[tuple[str, str]]:
+    if row.job_id is not None or row.reason not in SKIP_REASONS:
+        nominal = row.nominal_at.isoformat()
+        yield "I17", f"{nominal} was skipped with job {row.job_id}, reason {row.reason!r}"
 
 
 def _owners(
@@ -243,15 +253,18 @@ def _owners(
 
 
 def _coverage(
-    schedule: ScheduleRecord, decided: Collection[datetime], expected: Iterable[datetime]
+    schedule: ScheduleRecord,
+    decided: Mapping[datetime, Sequence[OccurrenceRecord]],
+    expected: Iterable[datetime],
 ) -> Iterator[str]:
     activated_at, cursor = schedule.activated_at, schedule.cursor
     upto = takewhile(lambda nominal_at: nominal_at <= cursor, expected)
     wanted = {nominal_at for nominal_at in upto if nominal_at > activated_at}
     for nominal_at in sorted(wanted.difference(decided)):
         yield f"{nominal_at.isoformat()} was never decided; the cursor is {cursor.isoformat()}"
-    for nominal_at in sorted(set(decided) - wanted):
-        if nominal_at > cursor:
-            yield f"{nominal_at.isoformat()} was decided; the cursor is {cursor.isoformat()}"
-        elif nominal_at > activated_at:  # older ones belong to an earlier expression
+    # What is older belongs to an earlier expression, or to earlier zone data.
+    for nominal_at in sorted(each for each in decided if each > activated_at):
+        if nominal_at <= cursor and nominal_at not in wanted:
             yield f"{nominal_at.isoformat()} was decided, but is no occurrence"
+        elif nominal_at > cursor and decided[nominal_at][0].reason != BACKFILL:
+            yield f"{nominal_at.isoformat()} was decided; the cursor is {cursor.isoformat()}"

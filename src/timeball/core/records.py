@@ -238,14 +238,17 @@ class Standing(NamedTuple):
     """Every occurrence up to here, inclusive, has been decided."""
 
     next_at: datetime | None
-    """The first occurrence after the cursor; None if there is none."""
+    """The first occurrence after the cursor that may run; None if there is none."""
 
     due_at: datetime | None = None
-    """When that one is to be decided, where jitter makes it later; None: at its instant."""
+    """When the first one is to be decided, whether or not it may run; None: at `next_at`."""
 
     zone_version: str = ""
     fingerprint: str = ""
-    """Of what the zone data says about the schedule's zone."""
+    """Of what the zone data say about the schedule's zone in the years after the cursor."""
+
+    offset_s: int = 0
+    """What the wall clock adds to UTC at the cursor, by those data."""
 
 
 class Schedule(NamedTuple):
@@ -260,7 +263,7 @@ class Schedule(NamedTuple):
     """Every occurrence up to here, inclusive, has been decided."""
 
     next_at: datetime | None
-    """The first occurrence after the cursor; None if there is none."""
+    """The first occurrence after the cursor that may run; None if there is none."""
 
     state: str
     """"active", "paused" or "error"."""
@@ -271,6 +274,7 @@ class Schedule(NamedTuple):
 
     zone_version: str = ""
     fingerprint: str = ""
+    offset_s: int = 0
     fired: int = 0
     """Occurrences that have run since its expression, zone, policy and terms are what they are."""
 
@@ -279,6 +283,19 @@ class Schedule(NamedTuple):
 
     last_job: UUID | None = None
     """The job that was added last, for whatever reason."""
+
+
+BACKFILL = "backfill"
+"""Why an occurrence was fired afterwards."""
+
+SKIP_REASONS = frozenset(
+    {
+        *("excluded", "gap"),  # its schedule means it
+        *("missed", "superseded", "window", "limit"),  # it was late
+        *("overlap", "max_runs", "paused"),
+    }
+)
+"""Why an occurrence may be skipped."""
 
 
 class Decision(StrEnum):
@@ -304,6 +321,8 @@ class Firing(NamedTuple):
     schedule: Schedule
     decisions: Sequence[OccurrenceDecision]
     standing: Standing
+    moved: bool = False
+    """Whether other zone data have moved its occurrences: what is to be decided counts anew."""
 
 
 class ZoneUse(NamedTuple):
@@ -311,7 +330,6 @@ class ZoneUse(NamedTuple):
 
     tz: str
     zone_version: str
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

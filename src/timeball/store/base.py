@@ -203,6 +203,14 @@ class Store(Protocol):
         """Retire the schedules that `source` once declared, but for `keep`; return their names."""
         ...
 
+    def remove(self, name: str) -> None:
+        """Retire one schedule.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        ...
+
     def pause(self, name: str) -> None:
         """Keep a schedule from firing until it is resumed; its cursor stays where it is.
 
@@ -229,8 +237,7 @@ class Store(Protocol):
         Each firing happens wholly or not at all. What is known of a schedule only here is
         applied to its decisions: an occurrence that has been decided stays so; one that
         meets an earlier job of the schedule is dealt with as its `overlap_runs` says; after
-        `max_runs` the schedule has no next occurrence. Where the fingerprint is another one
-        than before, the record of what is to be decided starts anew at the old cursor.
+        `max_runs` the schedule has no next occurrence. A schedule occurs once in `firings`.
 
         Returns:
             For each the ids of its jobs; None where the schedule has changed since it was

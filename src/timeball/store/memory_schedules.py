@@ -13,6 +13,7 @@ from uuid import UUID
 from timeball.core.history import OccurrenceRecord, ScheduleRecord
 from timeball.core.overlap_runs import OVERLAP, sift
 from timeball.core.records import (
+    BACKFILL,
     CancelAnswer,
     DecidedOccurrence,
     Decision,
@@ -34,7 +35,6 @@ _ACTIVE: Final = "active"
 _PAUSED: Final = "paused"
 _ERROR: Final = "error"
 _RETIRED: Final = "retired"
-_BACKFILL: Final = "backfill"
 
 
 class MemorySchedules(ABC):
@@ -83,6 +83,11 @@ class MemorySchedules(ABC):
                 self._change(schedule, state=_RETIRED)
             return [schedule.spec.name for schedule in gone]
 
+    def remove(self, name: str) -> None:
+        """See `Store.remove`."""
+        with self._lock:
+            self._change(self._named(name), state=_RETIRED)
+
     def pause(self, name: str) -> None:
         """See `Store.pause`."""
         with self._lock:
@@ -109,7 +114,7 @@ class MemorySchedules(ABC):
     def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
         """See `Store.fire`."""
         with self._lock:
-            return [self._fire(*firing) for firing in firings]
+            return [self._fire(firing) for firing in firings]
 
     def admit(self, limit: int) -> int:
         """See `Store.admit`."""
@@ -228,20 +233,18 @@ class MemorySchedules(ABC):
         """Return the jobs of a schedule that have not ended, in the order of their coming."""
         return [row for row in self._runs.get(schedule_id, ()) if row.state not in TERMINAL]
 
-    def _fire(
-        self, schedule: Schedule, decisions: Sequence[OccurrenceDecision], standing: Standing
-    ) -> list[int] | None:
-        held = self._as_read(schedule, {_ACTIVE, _PAUSED})
+    def _fire(self, firing: Firing) -> list[int] | None:
+        held = self._as_read(firing.schedule, {_ACTIVE, _PAUSED})
         if held is None:
             return None
-        if held.fingerprint not in {"", standing.fingerprint}:
-            self._activated[held.spec.name] = held.cursor
-        policy, ahead = OverlapRuns(held.spec.overlap_runs), self._ahead(held.id)
-        max_runs = json.loads(held.spec.terms).get("max_runs")
-        new = [each for each in decisions if (held.id, each.nominal_at) not in self._occurrences]
-        left = None if max_runs is None else max_runs - held.fired
+        if firing.moved:
+            self._activated[held.spec.name] = max(held.cursor, firing.standing.cursor)
+        policy, ahead, left = OverlapRuns(held.spec.overlap_runs), self._ahead(held.id), _left(held)
+        new = [
+            each for each in firing.decisions if (held.id, each.nominal_at) not in self._occurrences
+        ]
         sifted = sift(new, policy, ahead=len(ahead), left=left)
-        fired = [each for each in sifted if each.decision is Decision.FIRED]
+        fired = [each.nominal_at for each in sifted if each.decision is Decision.FIRED]
         if policy is OverlapRuns.REPLACE and fired:
             for row in ahead:
                 self._stop(row)
@@ -250,13 +253,14 @@ class MemorySchedules(ABC):
             queued = policy is OverlapRuns.QUEUE_ONE and bool(ahead or jobs)
             job_id = self._decide(held, each, queued=queued)
             jobs += [] if job_id is None else [job_id]
-        moved = _moved(held, standing)._replace(fired=held.fired + len(fired))
-        if fired:
-            moved = moved._replace(fired_at=fired[-1].nominal_at)
+        now = _moved(held, firing.standing)
+        now = now._replace(
+            fired=held.fired + len(fired), fired_at=max(fired, default=held.fired_at)
+        )
         if left is not None and len(fired) >= left:
-            moved = moved._replace(next_at=None, due_at=None)
-        self._schedules[held.spec.name] = moved
-        self._note_run(moved, ahead, jobs)
+            now = now._replace(next_at=None, due_at=None)
+        self._schedules[held.spec.name] = now
+        self._note_run(now, ahead, jobs)
         return jobs
 
     def _note_run(self, schedule: Schedule, ahead: list[Row], jobs: list[int]) -> None:
@@ -285,7 +289,7 @@ class MemorySchedules(ABC):
         before = self._occurrences.get((schedule.id, what.nominal_at))
         if before is not None and before.decision is Decision.FIRED:
             return None
-        return self._decide(schedule, what._replace(reason=_BACKFILL))
+        return self._decide(schedule, what._replace(reason=BACKFILL))
 
     def _shown_occurrence(self, row: OccurrenceRecord) -> DecidedOccurrence:
         job = None if row.job_id is None else self._rows[row.job_id]
@@ -304,8 +308,14 @@ def _moved(schedule: Schedule, standing: Standing) -> Schedule:
     return schedule._replace(**standing._asdict() | {"due_at": standing.due_at or standing.next_at})
 
 
+def _left(schedule: Schedule) -> int | None:
+    """Return how many more runs a schedule allows; None for any number."""
+    max_runs: int | None = json.loads(schedule.spec.terms).get("max_runs")
+    return None if max_runs is None else max_runs - schedule.fired
+
+
 def _use(schedule: Schedule) -> ZoneUse:
-    return ZoneUse(schedule.spec.tz, schedule.zone_version, schedule.fingerprint)
+    return ZoneUse(schedule.spec.tz, schedule.zone_version)
 
 
 def _rhythm(spec: ScheduleSpec) -> tuple[str, ...]:

@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from threading import Event
 from typing import Final, NamedTuple
 
-from timeball.core.cron import Gap, Overlap, Timetable, Zone, load_zone, parse
+from timeball.core.cron import Zone, load_zone
+from timeball.core.cron.zonedata import version_key
 from timeball.core.misfire import MisfireRule, plan
-from timeball.core.records import Firing, Schedule, Standing
+from timeball.core.records import Firing, Schedule
+from timeball.core.standing import carried_over, standing
 from timeball.errors import StoreUnavailable
 from timeball.store.base import Store
+from timeball.worker.agendas import Agendas
+from timeball.worker.zone_watch import ZoneWatch
 
-BATCH: Final = 100
+BATCH: Final = 500
 """Schedules in one tick."""
 
-_TIMETABLES = 1_024
+DECISIONS: Final = 2_000
+"""After so many decisions a tick writes what it has."""
+
+DEFERENCE: Final = timedelta(seconds=60)
+"""How long a schedule is left to nodes with newer zone data."""
+
 _RETRY_S = 1.0
 # All that computing can raise, ours (a UsageError is a ValueError) and Python's own.
 _UNCOMPUTABLE = (ValueError, ArithmeticError, LookupError, TypeError)
@@ -43,13 +51,6 @@ class Tick(NamedTuple):
     """How long nothing can fall due: 0 if something is due already."""
 
 
-class _Done(NamedTuple):
-    """What was done about one schedule."""
-
-    jobs: int
-    next_at: datetime | None
-
-
 class Ticker:
     """Decides every occurrence that has fallen due, each exactly once over all tickers."""
 
@@ -58,7 +59,6 @@ class Ticker:
         store: Store,
         zones: Callable[[str], Zone] = load_zone,
         *,
-        rule: MisfireRule | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make one of any number of tickers.
@@ -66,14 +66,12 @@ class Ticker:
         Args:
             store: Where the schedules are, and whose clock counts.
             zones: Gives a time zone by its name.
-            rule: How far back missed occurrences are caught up; None for the defaults.
             monotonic: This machine's stopwatch.
         """
         self._store = store
-        self._zones = zones
-        self._rule = rule
         self._monotonic = monotonic
-        self._timetable = lru_cache(_TIMETABLES)(self._compute)
+        self._agendas = Agendas(zones)
+        self._watch = ZoneWatch(store, self._agendas, monotonic)
 
     def run(self, stop: Event) -> None:
         """Tick until `stop` is set, whatever becomes of the store meanwhile."""
@@ -91,38 +89,72 @@ class Ticker:
         Raises:
             StoreUnavailable: What has not been decided is still due.
         """
+        more = self._watch.look()
+        self._store.admit(BATCH)
         now, due = self._store.due_schedules(BATCH)
         asked_at = self._monotonic()
-        made = [done for schedule in due if (done := self._decide(schedule, now))]
-        jobs = sum(done.jobs for done in made)
-        if len(made) == BATCH or any(done.next_at and done.next_at <= now for done in made):
+        jobs, decided = 0, False
+        for firings in self._decided(due, now):
+            for firing, made in zip(firings, self._store.fire(firings), strict=True):
+                jobs += len(made or ())
+                decided = decided or made is not None
+                more = more or (made is not None and _is_due(firing, now))
+        if more or (decided and len(due) == BATCH):
             return Tick(jobs, 0.0)
         # Occurrences lie on whole seconds, so nothing falls due before the next one.
         rest_s = 1 - now.microsecond / 1e6 - (self._monotonic() - asked_at)
         return Tick(jobs, max(0.0, rest_s))
 
-    def _decide(self, schedule: Schedule, now: datetime) -> _Done | None:
-        """Decide the occurrences of one schedule; a broken one stops nobody else."""
-        spec = schedule.spec
-        try:
-            timetable = self._timetable(spec.expression, spec.tz, spec.gap, spec.overlap)
-            made = plan(
-                schedule,
-                timetable.following(schedule.cursor),
-                now,
-                describe=timetable.describe,
-                rule=self._rule,
-            )
-        except _UNCOMPUTABLE as error:
-            _log.error("schedule %s is suspended: %s", spec.name, error)
-            self._store.suspend(schedule, str(error) or type(error).__name__)
-            return _Done(0, None)
-        except OSError as error:  # this machine's trouble, not the schedule's
-            _log.warning("schedule %s waits for its zone data: %s", spec.name, error)
-            return None
-        standing = Standing(made.cursor, made.next_at)
-        (jobs,) = self._store.fire([Firing(schedule, made.decisions, standing)])
-        return _Done(len(jobs or ()), made.next_at)
+    def _decided(self, due: list[Schedule], now: datetime) -> Iterator[list[Firing]]:
+        """Yield what is to be recorded, some schedules at a time."""
+        firings: list[Firing] = []
+        decisions = 0
+        for schedule in due:
+            found = self._decide(schedule, now)
+            if found is None:
+                continue
+            firings.append(found)
+            decisions += len(found.decisions)
+            if decisions >= DECISIONS:
+                yield firings
+                firings, decisions = [], 0
+        if firings:
+            yield firings
 
-    def _compute(self, expression: str, tz: str, gap: str, overlap: str) -> Timetable:
-        return Timetable(parse(expression), self._zones(tz), Gap(gap), Overlap(overlap))
+    def _decide(self, schedule: Schedule, now: datetime) -> Firing | None:
+        """Decide the occurrences of one schedule; a broken one stops nobody else."""
+        name = schedule.spec.name
+        try:
+            return self._plan(schedule, now)
+        except _UNCOMPUTABLE as error:
+            _log.error("schedule %s is suspended: %s", name, error)
+            self._store.suspend(schedule, str(error) or type(error).__name__)
+        except OSError as error:  # this machine's trouble, not the schedule's
+            _log.warning("schedule %s waits for its zone data: %s", name, error)
+        return None
+
+    def _plan(self, schedule: Schedule, now: datetime) -> Firing | None:
+        agenda = self._agendas.of(schedule.spec)
+        newer = version_key(schedule.zone_version) > version_key(agenda.zone.version)
+        if newer and schedule.due_at and now - schedule.due_at < DEFERENCE:
+            return None  # somebody has newer zone data
+        carried = carried_over(schedule, agenda)
+        if carried is not None:
+            return carried
+        made = plan(schedule, agenda, now, rule=_rule(schedule))
+        return Firing(schedule, made.decisions, standing(agenda, made.cursor))
+
+
+def _rule(schedule: Schedule) -> MisfireRule:
+    spec = schedule.spec
+    return MisfireRule(
+        window=timedelta(seconds=spec.catchup_window_s),
+        limit=spec.catchup_limit,
+        grace=timedelta(seconds=spec.grace_s),
+    )
+
+
+def _is_due(firing: Firing, now: datetime) -> bool:
+    """Return whether the next occurrence after a firing has come already."""
+    due_at = firing.standing.due_at
+    return due_at is not None and due_at <= now

@@ -8,14 +8,19 @@ from typing import Any
 
 import msgspec
 
-from timeball.core.records import Delivery, JobSpec, ScheduleSpec, Standing
+from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Standing
 
 _encode = msgspec.json.Encoder().encode
 
 
+def encode(value: object) -> str:
+    """Return plain data, with instants and uuids in it, as the text of a JSON value."""
+    return _encode(value).decode()
+
+
 def encode_specs(specs: Sequence[JobSpec]) -> str:
     """Return jobs as the JSON array that the function ``timeball.submit`` takes."""
-    return _encode(
+    return encode(
         [
             {
                 "uuid": spec.uuid,
@@ -32,27 +37,29 @@ def encode_specs(specs: Sequence[JobSpec]) -> str:
             }
             for spec in specs
         ]
-    ).decode()
+    )
 
 
 def encode_schedule(spec: ScheduleSpec) -> str:
     """Return a schedule as the JSON object that ``timeball.declare_schedule`` takes."""
     texts = {name: msgspec.Raw(getattr(spec, name).encode()) for name in ("args", "terms")}
-    return _encode({**asdict(spec), **texts}).decode()
+    return encode({**asdict(spec), **texts})
 
 
 def standing_columns(standing: Standing) -> dict[str, Any]:
     """Return how a schedule stands by the names of its columns."""
-    cursor, next_at, due_at, zone_version, fingerprint = standing
-    return {
-        "cursor_at": cursor,
-        "next_at": next_at,
-        "due_at": due_at or next_at,
-        "zone_version": zone_version,
-        "fingerprint": fingerprint,
-    }
+    columns = standing._asdict()
+    due_at = standing.due_at or standing.next_at
+    return {"cursor_at": columns.pop("cursor"), **columns, "due_at": due_at}
+
+
+def firing_columns(firing: Firing) -> dict[str, Any]:
+    """Return a firing, but for its decisions, as ``timeball.fire`` takes it."""
+    schedule = firing.schedule
+    read = {"id": schedule.id, "revision": schedule.revision, "seen": schedule.cursor}
+    return {**read, **standing_columns(firing.standing), "moved": firing.moved}
 
 
 def encode_standing(standing: Standing) -> str:
     """Return how a schedule stands as ``timeball.declare_schedule`` takes it."""
-    return _encode(standing_columns(standing)).decode()
+    return encode(standing_columns(standing))

@@ -76,7 +76,7 @@ def job_of(row: Row) -> Job:
 def schedule_of(row: Row) -> Schedule:
     """Return the schedule of a row of the view ``timeball.schedules``."""
     (id_, revision, cursor, next_at, state, error, due_at, *rest) = row[: -len(_SPEC)]
-    (zone_version, fingerprint, fired, fired_at, last_job) = rest
+    (zone_version, fingerprint, offset_s, fired, fired_at, last_job) = rest
     return Schedule(
         id=id_,
         spec=ScheduleSpec(**dict(zip(_SPEC, row[-len(_SPEC) :], strict=True))),
@@ -88,6 +88,7 @@ def schedule_of(row: Row) -> Schedule:
         due_at=_utc(due_at),
         zone_version=zone_version,
         fingerprint=fingerprint,
+        offset_s=offset_s,
         fired=fired,
         fired_at=_utc(fired_at),
         last_job=last_job,

@@ -24,9 +24,11 @@ from timeball.errors import ScheduleNotFound
 from timeball.store.base import occurrence_job
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.encoding import (
+    encode,
     encode_schedule,
     encode_specs,
     encode_standing,
+    firing_columns,
     standing_columns,
 )
 from timeball.store.postgres.readers import occurrence_of, schedule_histories, schedule_of
@@ -61,6 +63,10 @@ class PostgresSchedules(ABC):
         """See `Store.withdraw`."""
         return sorted(row[0] for row in self._run("withdraw", source=source, keep=sorted(keep)))
 
+    def remove(self, name: str) -> None:
+        """See `Store.remove`."""
+        self._run("remove", schedule=self.schedule(name).id)
+
     def pause(self, name: str) -> None:
         """See `Store.pause`."""
         self._run("pause", schedule=self.schedule(name).id)
@@ -89,38 +95,19 @@ class PostgresSchedules(ABC):
     def _fire(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
         """Fire in one transaction; return the jobs of each firing that counted, by its place."""
         specs: list[JobSpec] = []
-        decided: list[tuple[Any, ...]] = []
-        for n, (schedule, decisions, _) in enumerate(firings, 1):
-            for each in decisions:
-                job = None
-                if each.decision is Decision.FIRED:
-                    job = occurrence_job(schedule.spec, each)
-                    specs.append(job)
-                uuid = job and job.uuid
-                decided.append((n, each.nominal_at, each.decision, each.reason, uuid))
+        decisions: list[dict[str, object]] = []
+        for n, firing in enumerate(firings):
+            for each in firing.decisions:
+                fired = each.decision is Decision.FIRED
+                told = {"n": n, "nominal_at": each.nominal_at, "fired": fired}
+                if fired:
+                    specs.append(occurrence_job(firing.schedule.spec, each))
+                    told["uuid"] = specs[-1].uuid
+                decisions.append({**told, "reason": each.reason})
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-        of, nominal_at, decisions, reasons, uuids = _columns(decided, 5)
-        cursors, nexts, dues, versions, prints = _columns(
-            [tuple(standing_columns(each.standing).values()) for each in firings], 5
-        )
-        rows = self._run(
-            "fire",
-            schedules=[each.schedule.id for each in firings],
-            revisions=[each.schedule.revision for each in firings],
-            seen=[each.schedule.cursor for each in firings],
-            cursors=cursors,
-            nexts=nexts,
-            dues=dues,
-            versions=versions,
-            prints=prints,
-            of=of,
-            nominal_at=nominal_at,
-            decisions=decisions,
-            reasons=reasons,
-            uuids=uuids,
-            jobs=encode_specs(specs),
-        )
-        return {n - 1: jobs for n, jobs in rows}
+        asked = [{"n": n, **firing_columns(each)} for n, each in enumerate(firings)]
+        texts = {"firings": encode(asked), "decisions": encode(decisions)}
+        return dict(self._run("fire", **texts, jobs=encode_specs(specs)))
 
     def admit(self, limit: int) -> int:
         """See `Store.admit`."""
@@ -192,7 +179,3 @@ class PostgresSchedules(ABC):
 
 def _replaces(schedule: Schedule) -> bool:
     return schedule.spec.overlap_runs == OverlapRuns.REPLACE
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [[row[n] for row in rows] for n in range(width)]

@@ -15,13 +15,13 @@ BEGIN
     INSERT INTO timeball.schedule (name, kind, expression, tz, gap, overlap, terms, args, queue,
         priority, max_retries, max_crashes, delivery, timeout_s, catchup, catchup_window_s,
         catchup_limit, grace_s, overlap_runs, source, active_from, cursor_at, next_at, due_at,
-        zone_version, fingerprint)
+        zone_version, fingerprint, offset_s)
     VALUES (v_new.name, v_new.kind, v_new.expression, v_new.tz, v_new.gap, v_new.overlap,
         v_new.terms, v_new.args, v_new.queue, v_new.priority, v_new.max_retries,
         v_new.max_crashes, v_new.delivery, v_new.timeout_s, v_new.catchup,
         v_new.catchup_window_s, v_new.catchup_limit, v_new.grace_s, v_new.overlap_runs,
         v_new.source, v_new.cursor_at, v_new.cursor_at, v_new.next_at, v_new.due_at,
-        v_new.zone_version, v_new.fingerprint)
+        v_new.zone_version, v_new.fingerprint, v_new.offset_s)
     ON CONFLICT (name) DO NOTHING
     RETURNING schedule.id INTO v_id;
     IF FOUND THEN
@@ -59,7 +59,7 @@ BEGIN
     IF v_moved THEN
         UPDATE timeball.schedule SET active_from = v_new.cursor_at, cursor_at = v_new.cursor_at,
             next_at = v_new.next_at, due_at = v_new.due_at, zone_version = v_new.zone_version,
-            fingerprint = v_new.fingerprint, fired = 0
+            fingerprint = v_new.fingerprint, offset_s = v_new.offset_s, fired = 0
         WHERE schedule.id = v_old.id;
     END IF;
     RETURN v_old.id;

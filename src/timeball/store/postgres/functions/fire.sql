@@ -1,19 +1,18 @@
 -- Record what was decided about occurrences of some schedules, add the jobs of those fired
--- and move the cursors. Returns the job ids of each firing (by its place in p_schedules);
--- no row where the schedule has changed since it was read, or somebody is at it: then none
--- of its decisions counts. A schedule occurs once in a call.
+-- and move the cursors. Returns the job ids of each firing (by its n); no row where the
+-- schedule has changed since it was read, or somebody is at it: then none of its decisions
+-- counts. A schedule occurs once in a call.
 --
 -- Compare-and-set on revision and cursor: of two nodes that decide the same occurrence one
 -- finds the row locked or changed. Behind it stand the key of `occurrence` and the uuids.
 -- What still runs is known only here: `overlap_runs` and `max_runs` are applied as in
 -- core/overlap_runs.py. Where a run is replaced, its lane stays locked until the commit:
 -- such a schedule is fired alone.
-CREATE OR REPLACE FUNCTION timeball.fire(
-    p_schedules bigint[], p_revisions bigint[], p_seen timestamptz[], p_cursors timestamptz[],
-    p_nexts timestamptz[], p_dues timestamptz[], p_versions text[], p_prints text[],
-    p_of integer[], p_nominal_at timestamptz[], p_decisions text[], p_reasons text[],
-    p_uuids uuid[], p_jobs jsonb
-) RETURNS TABLE (n integer, jobs bigint[]) LANGUAGE plpgsql
+--
+-- p_firings: objects of n, id, revision, seen, moved, and the columns that change; p_decisions: of n,
+-- nominal_at, fired, reason, uuid; p_jobs: as `submit` takes them, for what is to be fired.
+CREATE OR REPLACE FUNCTION timeball.fire(p_firings jsonb, p_decisions jsonb, p_jobs jsonb)
+RETURNS TABLE (n integer, jobs bigint[]) LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_mergejoin = off
 AS $function$
@@ -21,6 +20,7 @@ AS $function$
 DECLARE
     v_kept integer[];
     v_of integer[];
+    v_schedules bigint[];
     v_nominal_at timestamptz[];
     v_uuids uuid[];
     v_fires boolean[];
@@ -32,8 +32,8 @@ BEGIN
     PERFORM timeball.durable();
     v_kept := array(
         SELECT asked.n
-        FROM unnest(p_schedules, p_revisions, p_seen)
-            WITH ORDINALITY AS asked (id, revision, seen, n)
+        FROM jsonb_to_recordset(p_firings)
+            AS asked (n integer, id bigint, revision bigint, seen timestamptz)
         JOIN timeball.schedule ON schedule.id = asked.id
         WHERE schedule.revision = asked.revision AND schedule.cursor_at = asked.seen
           AND schedule.state IN ('active', 'paused')
@@ -42,24 +42,26 @@ BEGIN
 
     -- An edit may have put the cursor back: what was decided once stays decided.
     WITH kept AS MATERIALIZED (
-        SELECT kept.n, schedule.id, schedule.overlap_runs AS policy, schedule.runs,
+        SELECT asked.n, schedule.id, schedule.overlap_runs AS policy, schedule.runs,
             (schedule.terms ->> 'max_runs')::bigint - schedule.fired AS rest,
             CASE WHEN schedule.overlap_runs <> 'allow'
                 THEN cardinality(timeball.open_runs(schedule.runs)) END AS ahead
-        FROM unnest(v_kept) AS kept (n)
-        JOIN timeball.schedule ON schedule.id = p_schedules[kept.n]
+        FROM jsonb_to_recordset(p_firings) AS asked (n integer, id bigint)
+        JOIN timeball.schedule ON schedule.id = asked.id
+        WHERE asked.n = ANY (v_kept)
     ),
     decided AS (
-        SELECT kept.*, u.nominal_at, u.reason, u.uuid, u.decision = 'fired' AS wanted,
+        SELECT kept.*, u.nominal_at, u.reason, u.uuid, u.fired AS wanted,
             row_number() OVER (of_one ORDER BY u.nominal_at) AS place,
             count(*) OVER of_one AS wants
         FROM kept
-        JOIN unnest(p_of, p_nominal_at, p_decisions, p_reasons, p_uuids)
-            AS u (n, nominal_at, decision, reason, uuid) ON u.n = kept.n
+        JOIN jsonb_to_recordset(p_decisions)
+            AS u (n integer, nominal_at timestamptz, fired boolean, reason text, uuid uuid)
+            ON u.n = kept.n
         WHERE NOT EXISTS (
             SELECT FROM timeball.occurrence
             WHERE occurrence.schedule_id = kept.id AND occurrence.nominal_at = u.nominal_at)
-        WINDOW of_one AS (PARTITION BY kept.n, u.decision)
+        WINDOW of_one AS (PARTITION BY kept.n, u.fired)
     ),
     passed AS (
         SELECT decided.*, decided.wanted AND CASE decided.policy
@@ -76,7 +78,7 @@ BEGIN
             passed.passes AND (passed.rest IS NULL OR passed.rank <= passed.rest) AS fires
         FROM passed
     )
-    SELECT array_agg(judged.n), array_agg(judged.nominal_at), array_agg(judged.uuid),
+    SELECT array_agg(judged.n), array_agg(judged.id), array_agg(judged.nominal_at), array_agg(judged.uuid),
         array_agg(judged.fires),
         array_agg(CASE
             WHEN judged.fires OR NOT judged.wanted THEN judged.reason
@@ -87,7 +89,7 @@ BEGIN
             WHERE judged.fires AND judged.policy = 'queue_one'
               AND judged.ahead + judged.place > 1), '{}'),
         array_agg(DISTINCT judged.id) FILTER (WHERE judged.fires AND judged.policy = 'replace')
-    INTO v_of, v_nominal_at, v_uuids, v_fires, v_reasons, v_queued, v_replaced
+    INTO v_of, v_schedules, v_nominal_at, v_uuids, v_fires, v_reasons, v_queued, v_replaced
     FROM judged;
 
     IF v_replaced IS NOT NULL THEN
@@ -104,19 +106,20 @@ BEGIN
         ON u.uuid = added.uuid AND u.fires;
 
     INSERT INTO timeball.occurrence (schedule_id, nominal_at, decision, reason, job_id)
-    SELECT p_schedules[u.n], u.nominal_at, CASE WHEN u.fires THEN 'fired' ELSE 'skipped' END,
+    SELECT u.schedule, u.nominal_at, CASE WHEN u.fires THEN 'fired' ELSE 'skipped' END,
         u.reason, u.job_id
-    FROM unnest(v_of, v_nominal_at, v_fires, v_reasons, v_jobs)
-        AS u (n, nominal_at, fires, reason, job_id)
+    FROM unnest(v_schedules, v_nominal_at, v_fires, v_reasons, v_jobs)
+        AS u (schedule, nominal_at, fires, reason, job_id)
     ORDER BY 1, 2;
 
     RETURN QUERY
     UPDATE timeball.schedule SET cursor_at = moved.cursor_at,
         next_at = CASE WHEN moved.over THEN NULL ELSE moved.next_at END,
         due_at = CASE WHEN moved.over THEN NULL ELSE moved.due_at END,
-        active_from = CASE WHEN schedule.fingerprint NOT IN ('', moved.fingerprint)
-            THEN schedule.cursor_at ELSE schedule.active_from END,
+        active_from = CASE WHEN moved.moved
+            THEN greatest(schedule.cursor_at, moved.cursor_at) ELSE schedule.active_from END,
         zone_version = moved.zone_version, fingerprint = moved.fingerprint,
+        offset_s = moved.offset_s,
         fired = schedule.fired + cardinality(moved.jobs),
         fired_at = coalesce(moved.fired_at, schedule.fired_at),
         last_job = coalesce(moved.last_job, schedule.last_job),
@@ -127,13 +130,14 @@ BEGIN
         END,
         queued = schedule.queued OR moved.queued
     FROM (
-        SELECT asked.*, schedule.id, coalesce(made.jobs, '{}') AS jobs, made.fired_at,
+        SELECT asked.*, coalesce(made.jobs, '{}') AS jobs, made.fired_at,
             made.last_job, coalesce(made.queued, false) AS queued,
             coalesce(schedule.fired + coalesce(cardinality(made.jobs), 0)
                 >= (schedule.terms ->> 'max_runs')::bigint, false) AS over
-        FROM unnest(p_cursors, p_nexts, p_dues, p_versions, p_prints) WITH ORDINALITY
-            AS asked (cursor_at, next_at, due_at, zone_version, fingerprint, n)
-        JOIN timeball.schedule ON schedule.id = p_schedules[asked.n]
+        FROM jsonb_to_recordset(p_firings) AS asked (n integer, id bigint,
+            cursor_at timestamptz, next_at timestamptz, due_at timestamptz, zone_version text,
+            fingerprint text, offset_s integer, moved boolean)
+        JOIN timeball.schedule ON schedule.id = asked.id
         LEFT JOIN (
             SELECT u.n, array_agg(u.job_id ORDER BY u.nominal_at) AS jobs,
                 max(u.nominal_at) AS fired_at, bool_or(u.uuid = ANY (v_queued)) AS queued,
@@ -147,6 +151,6 @@ BEGIN
         FOR NO KEY UPDATE OF schedule
     ) AS moved
     WHERE schedule.id = moved.id
-    RETURNING moved.n::integer, moved.jobs;
+    RETURNING moved.n, moved.jobs;
 END
 $function$;

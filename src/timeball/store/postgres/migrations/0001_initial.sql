@@ -157,6 +157,7 @@ CREATE TABLE timeball.schedule (
     due_at           timestamptz,           -- when it is: its instant and the jitter
     zone_version     text NOT NULL,         -- the zone data that this was computed with
     fingerprint      text NOT NULL,
+    offset_s         integer NOT NULL,      -- of the wall clock at the cursor, by those data
     fired            bigint NOT NULL DEFAULT 0,
     fired_at         timestamptz,           -- the latest occurrence that has run
     last_job         uuid,

@@ -1,6 +1,6 @@
--- Return active schedules that were computed from one version of a zone.
+-- Return active schedules of a zone that were computed from one version of the zone data.
 SELECT * FROM timeball.schedules
 WHERE schedules.state = 'active' AND schedules.tz = %(tz)s
-  AND schedules.zone_version = %(zone_version)s AND schedules.fingerprint = %(fingerprint)s
+  AND schedules.zone_version = %(zone_version)s
 ORDER BY schedules.id
 LIMIT %(limit)s;

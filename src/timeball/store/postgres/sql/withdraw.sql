@@ -1,6 +1,6 @@
 -- Retire the schedules that a source once declared, but for those it still does.
 UPDATE timeball.schedule
-SET state = 'retired', next_at = NULL, revision = schedule.revision + 1
+SET state = 'retired', next_at = NULL, due_at = NULL, revision = schedule.revision + 1
 FROM (
     SELECT schedule.id FROM timeball.schedule
     WHERE schedule.source = %(source)s
