@@ -28,25 +28,30 @@ def test_a_time_that_the_clock_skips_runs_right_after_the_gap() -> None:
         "zone_data": found["zone_data"],
         "gap": "next_valid",
         "overlap": "first",
+        "terms": {},
         "from": "2026-03-07T12:00:00Z",
+        "left_out": [],
         "occurrences": [
             {
                 "at": "2026-03-08T07:00:00Z",
                 "local": "2026-03-08T03:00:00-04:00",
                 "fold": 0,
                 "shifted": True,
+                "due_at": "2026-03-08T07:00:00Z",
             },
             {
                 "at": "2026-03-09T06:30:00Z",
                 "local": "2026-03-09T02:30:00-04:00",
                 "fold": 0,
                 "shifted": False,
+                "due_at": "2026-03-09T06:30:00Z",
             },
             {
                 "at": "2026-03-10T06:30:00Z",
                 "local": "2026-03-10T02:30:00-04:00",
                 "fold": 0,
                 "shifted": False,
+                "due_at": "2026-03-10T06:30:00Z",
             },
         ],
     }
@@ -105,3 +110,72 @@ def test_what_is_wrong_is_told_with_exit_code_2(words: tuple[str, ...]) -> None:
     result = invoke("cron", "next", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr
+
+
+# Terms --------------------------------------------------------------------------------------
+
+DAILY = ("0 9 * * *", "--tz", "UTC", "--from", "2026-03-07T12:00Z")
+
+
+def test_several_expressions_are_one_row() -> None:
+    assert instants(*DAILY, "--any-of", "0 12 * * *", "-n", "3") == [
+        "2026-03-08T09:00:00Z",
+        "2026-03-08T12:00:00Z",
+        "2026-03-09T09:00:00Z",
+    ]
+
+
+def test_what_is_excluded_is_shown_and_does_not_count() -> None:
+    text = said("cron", "next", *DAILY, "--exclude", "2026-03-08/2026-03-09", "-n", "1")
+    assert text.splitlines()[1:] == [
+        "2026-03-08 09:00:00+00:00  2026-03-08T09:00:00Z  does not run: excluded",
+        "2026-03-09 09:00:00+00:00  2026-03-09T09:00:00Z  does not run: excluded",
+        "2026-03-10 09:00:00+00:00  2026-03-10T09:00:00Z",
+    ]
+    found = document("cron", "next", *DAILY, "--exclude", "2026-03-08", "-n", "1", "--json")
+    assert found["left_out"] == [{"at": "2026-03-08T09:00:00Z", "reason": "excluded"}]
+    assert found["terms"] == {"exclude": ["2026-03-08"]}
+
+
+def test_an_excluded_day_may_move_its_occurrence() -> None:
+    words = ("0 9 * * MON", "--tz", "UTC", "--exclude", "2026-03-09", "--on-excluded", "next")
+    assert instants(*words, "-n", "1") == ["2026-03-10T09:00:00Z"]
+
+
+def test_nothing_comes_before_the_start_or_after_the_end() -> None:
+    bounds = ("--start", "2026-04-01T00:00", "--end", "2026-04-02T12:00")
+    assert instants(*DAILY, *bounds) == ["2026-04-01T09:00:00Z", "2026-04-02T09:00:00Z"]
+
+
+def test_both_days_may_have_to_fit() -> None:
+    words = ("0 0 13 * FRI", "--tz", "UTC", "--day-rule", "and", "-n", "2")
+    assert instants(*words) == ["2026-03-13T00:00:00Z", "2026-11-13T00:00:00Z"]
+
+
+def test_jitter_and_h_go_by_the_name() -> None:
+    words = ("H 9 * * *", "--tz", "UTC", "--name", "report", "--jitter", "10m", "-n", "1")
+    (found,) = document("cron", "next", *words, "--json")["occurrences"]
+    assert found["at"] < found["due_at"] <= found["at"].replace("T09", "T10")
+    assert document("cron", "next", *words, "--json")["occurrences"] == [found]
+    assert "jitter: starts at" in said("cron", "next", *words)
+
+
+@pytest.mark.parametrize("words", [("H 9 * * *",), (*DAILY, "--jitter", "10m")], ids=" ".join)
+def test_what_goes_by_a_name_needs_one(words: tuple[str, ...]) -> None:
+    result = invoke("cron", "next", *words)
+    assert result.exit_code == 2
+    assert "name" in result.stderr
+
+
+def test_elapsed_time_knows_no_clock() -> None:
+    words = ("@every 90m", *SPRING[1:], "--from", "2026-03-08T05:59Z", "-n", "2")
+    assert instants(*words) == ["2026-03-08T06:00:00Z", "2026-03-08T07:30:00Z"]
+    text = said("cron", "explain", "@every 90m", *SPRING[1:])
+    assert "class   elapsed time: it knows no wall clock\n" in text
+    assert text.count("nothing changes") == 2
+
+
+def test_other_rules_follow_the_wall_clock_and_are_told_at_its_transitions() -> None:
+    text = said("cron", "explain", "@calendar every 1 weeks on sun at 02:30", *SPRING[1:])
+    assert "          1 of its times is missing\n" in text
+    assert "          * gap=next_valid    2026-03-08 03:00:00-04:00  2026-03-08T07:00:00Z" in text

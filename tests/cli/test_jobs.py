@@ -307,23 +307,12 @@ def test_waiting_ends_when_the_time_is_up(world: World) -> None:
     assert world.state(KNOWN) is State.PENDING
 
 
-# cron list and audit ------------------------------------------------------------------------
+# audit --------------------------------------------------------------------------------------
 
 
 def declared(world: World) -> None:
     next_at = NOON + timedelta(hours=1)
     world.store.declare(schedule("hourly"), Standing(NOON, next_at))
-
-
-def test_schedules_are_listed(world: World) -> None:
-    declared(world)
-    assert said("cron", "list", "--utc") == (
-        "NAME    SCHEDULE   ZONE  KIND  STATE   NEXT                       ERROR\n"
-        "hourly  0 * * * *  UTC   a     active  2026-03-01 13:00:00+00:00\n"
-    )
-    (found,) = document("cron", "list", "--json")["schedules"]
-    assert found["next_at"] == "2026-03-01T13:00:00Z"
-    assert found["cursor"] == "2026-03-01T12:00:00Z"
 
 
 def fire(world: World, at_hours: int, cursor_hours: int) -> None:

@@ -15,6 +15,7 @@ from timeball.errors import (
     EmbeddedUnavailable,
     IllegalTransition,
     JobNotFound,
+    ScheduleNotFound,
     SchemaMismatch,
     StoreUnavailable,
     TimeballError,
@@ -40,6 +41,7 @@ EXIT_CODES: Final = MappingProxyType(
     {
         UsageError: 2,
         JobNotFound: 3,
+        ScheduleNotFound: 3,
         IllegalTransition: 4,
         StoreUnavailable: 5,
         EmbeddedUnavailable: 5,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from timeball.cli.cron_terms import beginning, facts, policy_options, timetable
+from timeball.cli.cron_terms import beginning, coming, expression_options, facts, title
 from timeball.cli.output import json_option, write, write_json
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.cli.cron_days import Seam
-    from timeball.core.cron import Timetable
+    from timeball.core.cron import Agenda
 
 _MONTH_COUNT_MAX: Final = 1_500
 _YEAR_COUNT_MAX: Final = 100
@@ -48,59 +48,56 @@ class Day(NamedTuple):
 
 
 @click.command("calendar")
-@policy_options
-@click.argument("expression")
+@expression_options
 @click.option("--month", metavar="YYYY-MM", help="That month; else the present one.")
 @click.option("--year", type=click.IntRange(_FIRST_YEAR, _LAST_YEAR), help="A whole year.")
 @json_option
 def calendar(
-    expression: str, *, month: str | None, year: int | None, as_json: bool, **terms: Any
+    expression: str, *, month: str | None, year: int | None, as_json: bool, **rule: Any
 ) -> None:
     """Map how often EXPRESSION comes due on each day.
 
     Days on which the clock is put forward have a <, those on which it is put back a >.
     """
-    from timeball.core.cron import prose
-
     if month and year:
         raise UsageError("--month and --year both say what to map: leave one of them out")
-    table = timetable(expression, **terms)
-    first, last = (date(year, 1, 1), date(year, 12, 31)) if year else _month(month, table)
-    found = days(table, first, last, count_max=_YEAR_COUNT_MAX if year else _MONTH_COUNT_MAX)
+    plan = coming(expression, **rule)
+    first, last = (date(year, 1, 1), date(year, 12, 31)) if year else _month(month, plan)
+    found = days(plan, first, last, count_max=_YEAR_COUNT_MAX if year else _MONTH_COUNT_MAX)
     if as_json:
-        write_json({**facts(table), "days": [_record(each) for each in found]})
+        write_json({**facts(plan), "days": [_record(each) for each in found]})
         return
     span = f"{first:%Y}" if year else f"{first:%B %Y}"
-    write(f"{span}  {table.cron.canonical()}  in {table.zone.name}: {prose(table.cron)}")
+    write(f"{span}  {title(plan)}")
     _write_cells(_year_lines(found) if year else _month_lines(found))
     total, more = sum(each.runs for each in found), any(each.capped for each in found)
     write(f"{total:,}{' or more' if more else ''} occurrences")
-    for line in _notes(table, found):
+    for line in _notes(plan, found):
         write(line)
 
 
-def days(table: Timetable, first: date, last: date, *, count_max: int) -> list[Day]:
+def days(plan: Agenda, first: date, last: date, *, count_max: int) -> list[Day]:
     """Return every day from `first` to `last` with its occurrences, counted to `count_max`."""
     from timeball.cli.cron_days import hours, midnight, seams
 
     dates = [first + timedelta(days=number) for number in range((last - first).days + 2)]
-    starts = [midnight(table.zone, each) for each in dates]
+    starts = [midnight(plan.zone, each) for each in dates]
     jumps = defaultdict(list)
-    for seam in seams(table.zone, starts[0] - timedelta(days=2), starts[-1]):
+    for seam in seams(plan.zone, starts[0] - timedelta(days=2), starts[-1]):
         jumps[seam.day].append(seam)
     second, found = timedelta(seconds=1), []
     for day, begin, end in zip(dates, starts, starts[1:], strict=False):
-        runs = len(table.between(begin - second, end - second, limit=count_max + 1))
+        runs = len(plan.between(begin - second, end - second, limit=count_max + 1))
         capped = runs > count_max
         length = hours(jumps[day])
         found.append(Day(day, length, min(runs, count_max), capped, jumps[day]))
     return found
 
 
-def _month(text: str | None, table: Timetable) -> tuple[date, date]:
+def _month(text: str | None, plan: Agenda) -> tuple[date, date]:
     """Return the first and the last day of a month: the one that is written, or the present."""
     if text is None:
-        first = date.fromisoformat(table.describe(beginning(None, "UTC")).local[:10]).replace(day=1)
+        first = date.fromisoformat(plan.describe(beginning(None, "UTC")).local[:10]).replace(day=1)
     else:
         try:
             first = datetime.strptime(f"{text} +0000", "%Y-%m %z").date()
@@ -163,15 +160,16 @@ def _write_cells(lines: Iterator[list[Cell]]) -> None:
         console.print(Text.assemble(*((text, _STYLES[style]) for text, style in line)), end="\n")
 
 
-def _notes(table: Timetable, found: Sequence[Day]) -> Iterator[str]:
-    from timeball.core.cron import dst_preview
+def _notes(plan: Agenda, found: Sequence[Day]) -> Iterator[str]:
+    from timeball.cli.cron_preview import transitions, wall
 
     for each in found:
         for seam in each.seams:
-            (jump,) = dst_preview(table, seam.at - timedelta(seconds=1), 1)
+            (jump,) = transitions(plan, seam.at - timedelta(seconds=1), 1)
+            clock = [wall(seam, offset_s)[11:] for offset_s in (seam.before_s, seam.after_s)]
             yield (
                 f"{each.day:%Y-%m-%d}{_mark(each)} has {each.hours:g} hours: "
-                f"{jump.before[11:]} becomes {jump.after[11:]}; {jump.text}"
+                f"{' becomes '.join(clock)}; {jump.text}"
             )
 
 

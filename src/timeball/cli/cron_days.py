@@ -40,9 +40,10 @@ def seams(zone: Zone, since: datetime, until: datetime) -> list[Seam]:
     return [_seam(zone, i) for i in range(first, last + 1)]
 
 
-def seam_at(zone: Zone, at: datetime) -> Seam:
-    """Return the transition at an instant."""
-    return _seam(zone, zone.index(_epoch(at)))
+def next_seams(zone: Zone, after: datetime, count: int) -> list[Seam]:
+    """Return the next transitions of a zone, at most `count`."""
+    first = zone.index(_epoch(after)) + 1
+    return [_seam(zone, i) for i in range(first, min(first + count, len(zone.starts)))]
 
 
 def _seam(zone: Zone, i: int) -> Seam:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from timeball.cli.cron_days import Seam, hours, midnight, seam_at
+from timeball.cli.cron_days import Seam, hours, midnight, next_seams
+from timeball.cli.cron_terms import timetables
 from timeball.cli.output import iso
-from timeball.core.cron import Gap, Occurrence, Overlap, Preview, Timetable
+from timeball.core.cron import Agenda, Gap, Occurrence, Overlap, agenda, dst_preview
+from timeball.core.cron.expression import Walls
+from timeball.core.cron.occurrences import RuleInstants
 
 _RUNS_MAX: Final = 1_000
 _SHOWN: Final = 3
+_SECOND: Final = timedelta(seconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Runs(NamedTuple):
@@ -40,10 +46,15 @@ class Choice(NamedTuple):
 class Transition(NamedTuple):
     """One transition with everything that can be said about it."""
 
-    preview: Preview
     seam: Seam
     hours: float
     """How long its day is."""
+
+    affected: int
+    """How many of the wall times do not exist or come twice."""
+
+    text: str
+    """What happens."""
 
     day_runs: Runs
     """What runs on its day."""
@@ -52,36 +63,64 @@ class Transition(NamedTuple):
     """Every policy, where it matters."""
 
 
-def transition(timetable: Timetable, preview: Preview) -> Transition:
-    """Return what a schedule does at one transition, and on the day of it."""
-    seam = seam_at(timetable.zone, preview.at)
-    begin = midnight(timetable.zone, seam.day)
-    end = midnight(timetable.zone, seam.day + timedelta(days=1))
-    second = timedelta(seconds=1)
+def transitions(coming: Agenda, after: datetime, count: int) -> Iterator[Transition]:
+    """Yield what a schedule does at the next transitions of its zone, at most `count`."""
+    for seam in next_seams(coming.zone, after, count):
+        yield _transition(coming, seam)
+
+
+def _transition(coming: Agenda, seam: Seam) -> Transition:
+    begin = midnight(coming.zone, seam.day)
+    end = midnight(coming.zone, seam.day + timedelta(days=1))
+    affected, text = _affected(coming, seam)
     return Transition(
-        preview,
         seam,
         hours([seam]),
-        _runs(timetable, _between(timetable, begin - second, end - second)),
-        _choices(timetable, seam) if preview.affected else [],
+        affected,
+        text,
+        _runs(coming, _within(coming, begin, end)),
+        _choices(coming, seam) if affected else [],
     )
 
 
-def _choices(timetable: Timetable, seam: Seam) -> list[Choice]:
+def _affected(coming: Agenda, seam: Seam) -> tuple[int, str]:
+    """Return how many wall times a transition touches, and what happens to them."""
+    tables = list(timetables(coming))
+    if len(tables) == len(coming.expressions) == 1:
+        (found,) = dst_preview(tables[0], seam.at - _SECOND, 1)
+        return found.affected, found.text
+    shows = (seam.at - _EPOCH) // _SECOND
+    low, high = sorted((shows + seam.before_s, shows + seam.after_s))
+    rows = [each.walls for each in coming.sources if isinstance(each, RuleInstants)]
+    touched = {wall for walls in rows for wall in islice(_walls(walls, low, high), _RUNS_MAX)}
+    if not touched:
+        return 0, "nothing is due by the clocks that jump: nothing changes"
+    times = "1 of its times" if len(touched) == 1 else f"{len(touched)} of its times"
+    what = "missing" if seam.is_gap else "there twice"
+    return len(touched), f"{times} {'is' if len(touched) == 1 else 'are'} {what}"
+
+
+def _walls(walls: Walls, low: int, high: int) -> Iterator[int]:
+    found = walls.first(low)
+    while found is not None and found < high:
+        yield found
+        found = walls.first(found + 1)
+
+
+def _choices(coming: Agenda, seam: Seam) -> list[Choice]:
+    jump = abs(timedelta(seconds=seam.jump_s))
     if not seam.is_gap:
-        begin, end = seam.at + timedelta(seconds=seam.jump_s), seam.at
-        end -= timedelta(seconds=seam.jump_s)
-        return [_of_overlap(timetable, value, begin, end) for value in Overlap]
-    unit = timedelta(seconds=timetable.cron.unit_s)
-    begin, end = seam.at - unit, seam.at + timedelta(seconds=seam.jump_s)
-    usual = set(_within(replace(timetable, gap=Gap.SKIP), begin, end))
-    return [_of_gap(timetable, value, usual, begin, end) for value in Gap]
+        begin, end = seam.at - jump, seam.at + jump
+        return [_of_overlap(coming, value, begin, end) for value in Overlap]
+    begin, end = seam.at - timedelta(minutes=1), seam.at + jump
+    usual = set(_within(_by(coming, gap=Gap.SKIP), begin, end))
+    return [_of_gap(coming, value, usual, begin, end) for value in Gap]
 
 
 def _of_gap(
-    timetable: Timetable, value: Gap, usual: set[datetime], begin: datetime, end: datetime
+    coming: Agenda, value: Gap, usual: set[datetime], begin: datetime, end: datetime
 ) -> Choice:
-    found = _within(replace(timetable, gap=value), begin, end)
+    found = _within(_by(coming, gap=value), begin, end)
     moved = [at for at in found if at not in usual]
     if value is Gap.SKIP:
         outcome = "skipped"
@@ -89,40 +128,41 @@ def _of_gap(
         outcome = "shifted, once" if len(moved) == 1 else "shifted, each"
     else:
         outcome = "one with the occurrence that is due then anyway"
-    return Choice("gap", value, value is timetable.gap, outcome, _runs(timetable, moved))
+    chosen = value is coming.policy.gap
+    return Choice("gap", value, chosen, outcome, _runs(coming, moved))
 
 
-def _of_overlap(timetable: Timetable, value: Overlap, begin: datetime, end: datetime) -> Choice:
-    found = _within(replace(timetable, overlap=value), begin, end)
+def _of_overlap(coming: Agenda, value: Overlap, begin: datetime, end: datetime) -> Choice:
+    found = _within(_by(coming, overlap=value), begin, end)
     outcome = {
         Overlap.FIRST: "once, the first time",
         Overlap.SECOND: "once, the second time",
         Overlap.BOTH: "twice",
     }[value]
-    return Choice("overlap", value, value is timetable.overlap, outcome, _runs(timetable, found))
+    chosen = value is coming.policy.overlap
+    return Choice("overlap", value, chosen, outcome, _runs(coming, found))
 
 
-def _within(timetable: Timetable, begin: datetime, end: datetime) -> list[datetime]:
-    second = timedelta(seconds=1)
-    return _between(timetable, begin - second, end - second)
+def _by(coming: Agenda, **policy: Any) -> Agenda:
+    """Return the same schedule under another policy."""
+    other = replace(coming.policy, **policy)
+    return agenda(coming.terms, coming.zone, other, name=coming.name)
 
 
-def _between(timetable: Timetable, after: datetime, until: datetime) -> list[datetime]:
-    return timetable.between(after, until, limit=_RUNS_MAX)
+def _within(coming: Agenda, begin: datetime, end: datetime) -> list[datetime]:
+    """Return the occurrences from `begin` on and before `end`, at most 1,000."""
+    return coming.between(begin - _SECOND, end - _SECOND, limit=_RUNS_MAX)
 
 
-def _runs(timetable: Timetable, instants: list[datetime]) -> Runs:
-    return Runs([timetable.describe(at) for at in instants[:_SHOWN]], len(instants))
+def _runs(coming: Agenda, instants: list[datetime]) -> Runs:
+    return Runs([coming.describe(at) for at in instants[:_SHOWN]], len(instants))
 
 
 def lines(found: Transition) -> Iterator[str]:
     """Yield what there is to say about a transition, for people."""
-    jump, day = found.preview, found.seam.day
-    yield (
-        f"{jump.before} becomes {jump.after} at {iso(jump.at)}; "
-        f"{day:%Y-%m-%d} has {found.hours:g} hours"
-    )
-    yield f"  {jump.text}"
+    seam = found.seam
+    yield (f"{clocks(seam)} at {iso(seam.at)}; {seam.day:%Y-%m-%d} has {found.hours:g} hours")
+    yield f"  {found.text}"
     for choice in found.choices:
         mark = "*" if choice.chosen else " "
         head = f"  {mark} {choice.option}={choice.value}"
@@ -151,17 +191,17 @@ def told(occurrence: Occurrence) -> str:
 
 def record(found: Transition) -> dict[str, Any]:
     """Return a transition for JSON."""
-    jump = found.preview
+    seam = found.seam
     return {
-        "at": iso(jump.at),
-        "before": jump.before,
-        "after": jump.after,
-        "kind": "gap" if found.seam.is_gap else "overlap",
-        "day": found.seam.day.isoformat(),
+        "at": iso(seam.at),
+        "before": wall(seam, seam.before_s),
+        "after": wall(seam, seam.after_s),
+        "kind": "gap" if seam.is_gap else "overlap",
+        "day": seam.day.isoformat(),
         "day_hours": found.hours,
         "day_occurrences": _runs_record(found.day_runs),
-        "affected": jump.affected,
-        "text": jump.text,
+        "affected": found.affected,
+        "text": found.text,
         "policies": [
             {
                 "option": each.option,
@@ -180,3 +220,13 @@ def _runs_record(runs: Runs) -> dict[str, Any]:
         "count": runs.total,
         "first": [{"at": iso(each.at), "local": each.local} for each in runs.shown],
     }
+
+
+def clocks(seam: Seam) -> str:
+    """Return what the wall clock does at a transition, as two wall times."""
+    return f"{wall(seam, seam.before_s)} becomes {wall(seam, seam.after_s)}"
+
+
+def wall(seam: Seam, offset_s: int) -> str:
+    """Return what the wall clock shows at a transition, by one of the offsets around it."""
+    return f"{seam.at.astimezone(UTC) + timedelta(seconds=offset_s):%Y-%m-%d %H:%M}"

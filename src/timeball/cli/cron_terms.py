@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from timeball.errors import UsageError
+
 if TYPE_CHECKING:  # a command imports what it needs when it runs
-    from timeball.core.cron import Timetable
+    from timeball.core.cron import Agenda, Expression, Timetable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def policy_options(command: _Command) -> _Command:
-    """Add `--tz`, `--dst`, `--gap` and `--overlap`."""
+def rule_options(command: _Command) -> _Command:
+    """Add everything that says when a schedule comes due, but for its expression and name."""
     gap = click.Choice(["next_valid", "shift", "skip", "prev_valid"])
     overlap = click.Choice(["first", "second", "both"])
+    on_excluded = click.Choice(["skip", "next", "prev"])
     for option in (
+        click.option("--jitter", metavar="DURATION", help="Up to so much later, by its name."),
+        click.option("--end", metavar="INSTANT", help="Nothing comes due after it."),
+        click.option("--start", metavar="INSTANT", help="Nothing comes due before it."),
+        click.option("--day-rule", type=click.Choice(["cron", "and", "or"]), help="Of both days."),
+        click.option("--on-excluded", type=on_excluded, help="Skip, or move to an open day."),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="WHAT",
+            help="Dates, ranges of dates, cron expressions, holidays:DE-BY.",
+        ),
+        click.option("--any-of", multiple=True, metavar="EXPR", help="One more expression."),
         click.option("--overlap", type=overlap, help="Which pass of a repeated time runs."),
         click.option("--gap", type=gap, help="What becomes of a time that the clock skips."),
         click.option(
@@ -34,27 +49,59 @@ def policy_options(command: _Command) -> _Command:
     return command
 
 
+def expression_options(command: _Command) -> _Command:
+    """Add EXPRESSION and its rule, for the commands that need no database."""
+    name = click.option("--name", help="Of the schedule: H and jitter go by it.")
+    return click.argument("expression")(rule_options(name(command)))
+
+
 def from_option(command: _Command) -> _Command:
-    """Add `--from`, as the parameter `start`."""
+    """Add `--from`, as the parameter `begin`."""
     return click.option(
-        "--from", "start", metavar="INSTANT", help="Only after this; else after now."
+        "--from", "begin", metavar="INSTANT", help="Only after this; else after now."
     )(command)
 
 
-def timetable(
-    expression: str, *, tz: str | None, dst: str, gap: str | None, overlap: str | None
-) -> Timetable:
-    """Return what computes the occurrences that a command line describes.
+def coming(expression: str, *, name: str | None, **rule: Any) -> Agenda:
+    """Return the occurrences that a command line describes.
 
     Raises:
-        InvalidSchedule: The expression or the zone is wrong.
+        InvalidSchedule: The expression, the zone or an exclusion is wrong.
+        UsageError: What goes by a name has none.
     """
     from timeball.cli.times import system_zone
-    from timeball.core.cron import Timetable, load_zone, parse, resolve
+    from timeball.core.cron import Terms, agenda, load_zone, read, settled
 
-    cron = parse(expression)
-    policy = resolve(cron, dst, gap=gap, overlap=overlap)
-    return Timetable(cron, load_zone(tz or system_zone()), policy.gap, policy.overlap)
+    if name is None:
+        for text in (expression, *rule["any_of"]):
+            read(text)  # H says that it needs a name
+        if rule["jitter"]:
+            raise UsageError("--jitter goes by the name of the schedule: write --name too")
+    zone = load_zone(rule["tz"] or system_zone())
+    terms, policy = settled(
+        Terms(expression=expression, **given_terms(rule, zone.name)),
+        rule["dst"],
+        gap=rule["gap"],
+        overlap=rule["overlap"],
+        name=name or "",
+    )
+    return agenda(terms, zone, policy, name=name or "")
+
+
+def given_terms(rule: Mapping[str, Any], tz: str) -> dict[str, Any]:
+    """Return those terms of a command line that are not as usual, by the names of `Terms`.
+
+    Instants without a zone are in `tz`.
+    """
+    from timeball.cli.times import instant, seconds
+
+    given = {name: rule[name] for name in ("any_of", "exclude", "on_excluded", "day_rule")}
+    given |= {
+        "start_at": instant(rule["start"], tz) if rule["start"] else None,
+        "end_at": instant(rule["end"], tz) if rule["end"] else None,
+        "jitter_s": int(seconds(rule["jitter"])) if rule["jitter"] else None,
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def beginning(text: str | None, tz: str) -> datetime:
@@ -65,12 +112,42 @@ def beginning(text: str | None, tz: str) -> datetime:
     return instant(text, tz) if text else now()
 
 
-def facts(table: Timetable) -> dict[str, Any]:
+def timetables(agenda: Agenda) -> Iterator[Timetable]:
+    """Yield what each of its cron expressions says by itself."""
+    from timeball.core.cron import Cron, Timetable
+
+    for each in agenda.expressions:
+        if isinstance(each, Cron):
+            yield Timetable(each, agenda.zone, agenda.policy.gap, agenda.policy.overlap)
+
+
+def words(agenda: Agenda) -> str:
+    """Return when it comes due, in words."""
+    said = " and also ".join(map(_words, agenda.expressions))
+    return f"{said}, but not on {', '.join(agenda.terms.exclude)}" if agenda.terms.exclude else said
+
+
+def _words(expression: Expression) -> str:
+    from timeball.core.cron import Cron, prose
+
+    return prose(expression) if isinstance(expression, Cron) else expression.prose()
+
+
+def title(agenda: Agenda) -> str:
+    """Return the expressions, their zone and the words for them."""
+    written = " | ".join(each.canonical() for each in agenda.expressions)
+    return f"{written}  in {agenda.zone.name}: {words(agenda)}"
+
+
+def facts(agenda: Agenda) -> dict[str, Any]:
     """Return what a schedule is made of, for JSON."""
+    import json
+
     return {
-        "expression": table.cron.canonical(),
-        "tz": table.zone.name,
-        "zone_data": table.zone.version,
-        "gap": str(table.gap),
-        "overlap": str(table.overlap),
+        "expression": agenda.terms.expression,
+        "terms": json.loads(agenda.terms.to_json()),
+        "tz": agenda.zone.name,
+        "zone_data": agenda.zone.version,
+        "gap": str(agenda.policy.gap),
+        "overlap": str(agenda.policy.overlap),
     }

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from timeball.cli.cron_terms import beginning, facts, from_option, policy_options, timetable
+from timeball.cli.cron_terms import (
+    beginning,
+    coming,
+    expression_options,
+    facts,
+    from_option,
+    timetables,
+    title,
+    words,
+)
 from timeball.cli.output import iso, json_option, say, write, write_json, write_table
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.cli.cron_preview import Transition
-    from timeball.core.cron import Cron, Occurrence, Timetable
+    from timeball.core.cron import Agenda, Cron, Due, Occurrence
 
 _COUNT_MAX: Final = 10_000
 _EXPLAINED: Final = 5
@@ -24,100 +33,142 @@ _AHEAD: Final = 2
 
 _YEAR_TRANSITIONS_MAX: Final = 50
 _VALUES_SHOWN: Final = 12
-_LAST_YEAR: Final = 2999
+_FIRST_YEAR: Final = 1901
+_LAST_YEAR: Final = 2998
 
 
 @click.command("next")
-@policy_options
-@click.argument("expression")
+@expression_options
 @from_option
 @click.option("-n", "--count", type=click.IntRange(1, _COUNT_MAX), default=10, show_default=True)
 @json_option
-def next_(expression: str, *, start: str | None, count: int, as_json: bool, **terms: Any) -> None:
-    """Show the next occurrences of EXPRESSION (five or six fields, or a nickname)."""
-    table = timetable(expression, **terms)
-    after = beginning(start, table.zone.name)
-    found = [table.describe(at) for at in islice(table.following(after), count)]
+def next_(expression: str, *, begin: str | None, count: int, as_json: bool, **rule: Any) -> None:
+    """Show the next occurrences of EXPRESSION.
+
+    EXPRESSION has five fields, or six with seconds first; or is a nickname such as @daily, an
+    interval such as "@every 90m", "@calendar every 2 weeks on mon at 09:00", or
+    "@rrule 2026-01-05T09:00 FREQ=MONTHLY;BYDAY=2MO".
+    """
+    found = coming(expression, **rule)
+    after = beginning(begin, found.zone.name)
+    due = list(_due(found, after, count))
     if as_json:
-        occurrences = [
-            {"at": iso(each.at), "local": each.local, "fold": each.fold, "shifted": each.shifted}
-            for each in found
-        ]
-        write_json({**facts(table), "from": iso(after), "occurrences": occurrences})
+        write_json(
+            {
+                **facts(found),
+                "from": iso(after),
+                "occurrences": [_record(found, each) for each in due if each.reason is None],
+                "left_out": [
+                    {"at": iso(each.at), "reason": each.reason} for each in due if each.reason
+                ],
+            }
+        )
         return
-    say(f"{table.cron.canonical()} in {table.zone.name}")
-    rows = [
-        (each.local.replace("T", " "), iso(each.at), "moved by a gap" if each.shifted else "")
-        for each in found
-    ]
+    say(title(found))
+    rows = []
+    for each in due:
+        told = found.describe(each.at)
+        rows.append((told.local.replace("T", " "), iso(each.at), _note(each, shifted=told.shifted)))
     write_table(("local", "utc", "note"), rows)
 
 
+def _due(found: Agenda, after: datetime, count: int) -> Iterator[Due]:
+    """Yield so many occurrences that run, and those between them that do not."""
+    left = count
+    for each in islice(found.occurrences(after), _COUNT_MAX):
+        yield each
+        left -= each.reason is None
+        if not left:
+            return
+
+
+def _note(due: Due, *, shifted: bool) -> str:
+    if due.reason:
+        return f"does not run: {due.reason}"
+    late = f"jitter: starts at {iso(due.due_at)}" if due.due_at > due.at else ""
+    return late or ("moved by a gap" if shifted else "")
+
+
+def _record(found: Agenda, due: Due) -> dict[str, Any]:
+    told = found.describe(due.at)
+    return {
+        "at": iso(due.at),
+        "local": told.local,
+        "fold": told.fold,
+        "shifted": told.shifted,
+        "due_at": iso(due.due_at),
+    }
+
+
 @click.command("explain")
-@policy_options
-@click.argument("expression")
+@expression_options
 @from_option
-@click.option("--year", type=click.IntRange(1901, 2999), help="Look at that year; else from now.")
+@click.option(
+    "--year",
+    type=click.IntRange(_FIRST_YEAR, _LAST_YEAR),
+    help="Look at that year; else from now on.",
+)
 @json_option
 def explain(
-    expression: str, *, start: str | None, year: int | None, as_json: bool, **terms: Any
+    expression: str, *, begin: str | None, year: int | None, as_json: bool, **rule: Any
 ) -> None:
     """Say what EXPRESSION means and what daylight-saving time does to it.
 
-    Both transitions ahead (or those of --year) are shown with what happens there by each policy;
-    the policy that holds has a star.
+    The next two transitions of the zone, or all of --year, are shown with what happens there by
+    each policy; the policy that holds has a star. EXPRESSION is what `timeball cron next` takes.
     """
-    from timeball.core.cron import prose, warnings
-
-    if year and start:
+    if year and begin:
         raise UsageError("--year and --from both say where to begin: leave one of them out")
-    table = timetable(expression, **terms)
-    after = _year_start(table, year) if year else beginning(start, table.zone.name)
-    following = [table.describe(at) for at in islice(table.following(after), _EXPLAINED)]
-    transitions, warned = _transitions(table, after, year), warnings(table, after)
+    found = coming(expression, **rule)
+    after = _year_start(found, year) if year else beginning(begin, found.zone.name)
+    following = [found.describe(at) for at in islice(found.following(after), _EXPLAINED)]
+    jumps, warned = _transitions(found, after, year), _warnings(found, after)
     if as_json:
         from timeball.cli.cron_preview import record
 
         write_json(
             {
-                **facts(table),
-                "prose": prose(table.cron),
-                "fields": {name: text for name, text, _ in _fields(table.cron)},
+                **facts(found),
+                "prose": words(found),
+                "fields": {name: text for name, text, _ in _fields(found)},
                 "from": iso(after),
                 "occurrences": [{"at": iso(each.at), "local": each.local} for each in following],
-                "transitions": [record(each) for each in transitions],
+                "transitions": [record(each) for each in jumps],
                 "warnings": warned,
             }
         )
         return
-    for line in _explained(table, following, transitions, prose(table.cron)):
+    for line in _explained(found, following, jumps):
         write(line)
     for text in warned:
         write(f"warning {text}")
 
 
 def _explained(
-    table: Timetable, following: list[Occurrence], transitions: list[Transition], prose: str
+    found: Agenda, following: list[Occurrence], jumps: list[Transition]
 ) -> Iterator[str]:
     from timeball.cli.cron_preview import lines, told
 
-    yield f"{table.cron.canonical()}  in {table.zone.name}: {prose}"
-    fields = [f"{name:14}{text}{values}" for name, text, values in _fields(table.cron)]
-    yield from _block("fields", fields)
-    yield from _block("class", [_class(table)])
+    yield title(found)
+    yield from _block("fields", [f"{name:14}{text}{more}" for name, text, more in _fields(found)])
+    yield from _block("class", [_class(found)])
     yield from _block("next", [told(each) for each in following] or ["never again"])
-    yield from _block("DST", [line for each in transitions for line in lines(each)])
-    if not transitions:
-        yield from _block("DST", [f"{table.zone.name} has no transition there: nothing changes"])
+    yield from _block("DST", [line for each in jumps for line in lines(each)])
+    if not jumps:
+        yield from _block("DST", [f"{found.zone.name} has no transition there: nothing changes"])
 
 
-def _block(title: str, texts: list[str]) -> Iterator[str]:
+def _block(name: str, texts: list[str]) -> Iterator[str]:
     for at, text in enumerate(texts):
-        yield f"{'' if at else title:8}{text}"
+        yield f"{'' if at else name:8}{text}"
 
 
-def _fields(cron: Cron) -> Iterator[tuple[str, str, str]]:
-    """Yield each field that was written: its name, its text, and which values that is."""
+def _fields(found: Agenda) -> Iterator[tuple[str, str, str]]:
+    """Yield each field of the first expression: its name, its text, and which values that is."""
+    table = next(timetables(found), None)
+    if table is None:
+        return
+    cron: Cron = table.cron
     names = ("second", "minute", "hour", "day-of-month", "month", "day-of-week", "year")
     fields = (cron.second, cron.minute, cron.hour, cron.day, cron.month, cron.weekday, cron.year)
     written = {5: slice(1, 6), 6: slice(0, 6), 7: slice(0, 7)}[cron.arity]
@@ -127,26 +178,36 @@ def _fields(cron: Cron) -> Iterator[tuple[str, str, str]]:
         yield name, text, f"  ({values})" if telling and not field.everything else ""
 
 
-def _class(table: Timetable) -> str:
-    interval = len(table.cron.hour.values) == 24  # noqa: PLR2004 - hours of a day
-    name = "interval (all 24 hours)" if interval else "fixed times"
-    return f"{name}; gap: {table.gap}, overlap: {table.overlap}"
+def _class(found: Agenda) -> str:
+    from timeball.core.cron import Cron, resolve
+
+    if not any(hasattr(each, "gap") for each in found.sources):
+        return "elapsed time: it knows no wall clock"
+    hourly = all(
+        isinstance(each, Cron) and resolve(each).overlap == "both" for each in found.expressions
+    )
+    name = "interval (all 24 hours)" if hourly else "fixed times"
+    return f"{name}; gap: {found.policy.gap}, overlap: {found.policy.overlap}"
 
 
-def _year_start(table: Timetable, year: int) -> datetime:
+def _year_start(found: Agenda, year: int) -> datetime:
     from timeball.cli.cron_days import midnight
 
-    return midnight(table.zone, date(year, 1, 1)) - timedelta(seconds=1)
+    return midnight(found.zone, date(year, 1, 1)) - timedelta(seconds=1)
 
 
-def _transitions(table: Timetable, after: datetime, year: int | None) -> list[Transition]:
-    from timeball.cli.cron_preview import transition
-    from timeball.core.cron import dst_preview
+def _transitions(found: Agenda, after: datetime, year: int | None) -> list[Transition]:
+    from timeball.cli.cron_preview import transitions
 
     if year is None:
-        return [transition(table, each) for each in dst_preview(table, after, _AHEAD)]
-    found = dst_preview(table, after, _YEAR_TRANSITIONS_MAX)
-    if year < _LAST_YEAR:
-        end = _year_start(table, year + 1)
-        found = [each for each in found if each.at <= end]
-    return [transition(table, each) for each in found]
+        return list(transitions(found, after, _AHEAD))
+    end = _year_start(found, year + 1)
+    return [
+        each for each in transitions(found, after, _YEAR_TRANSITIONS_MAX) if each.seam.at <= end
+    ]
+
+
+def _warnings(found: Agenda, after: datetime) -> list[str]:
+    from timeball.core.cron import warnings
+
+    return [text for table in timetables(found) for text in warnings(table, after)]

@@ -10,6 +10,7 @@ from uuid import UUID
 import click
 
 from timeball.cli.database import dsn_option, opened
+from timeball.cli.named_args import named_args
 from timeball.cli.output import write
 from timeball.errors import UsageError
 
@@ -46,7 +47,7 @@ def command(ctx: click.Context, /, kind: str, words: tuple[str, ...], **options:
 
 def _arguments(words: tuple[str, ...], text: str | None) -> dict[str, Any]:
     if text is None:
-        return dict(map(_argument, words))
+        return named_args(words)
     if words:
         raise UsageError("--json holds all arguments: leave key=value out, or --json")
     if text == "-":
@@ -58,16 +59,6 @@ def _arguments(words: tuple[str, ...], text: str | None) -> dict[str, Any]:
     if not isinstance(args, dict):
         raise UsageError('--json is no JSON object: write for example {"user": 7}')
     return args
-
-
-def _argument(word: str) -> tuple[str, Any]:
-    name, equals, value = word.partition("=")
-    if not equals or not name:
-        raise UsageError(f"{word!r} is no argument: write name=value")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _chosen(options: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""`timeball cron add`: declare a schedule in the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from timeball.cli.cron_terms import given_terms, rule_options
+from timeball.cli.database import dsn_option, opened
+from timeball.cli.named_args import named_args
+from timeball.cli.output import say, write
+
+_DECLARED: tuple[str, ...] = ("queue", "priority", "max_retries", "catchup", "overlap_runs")
+
+
+@click.command("add")
+@click.argument("name")
+@click.option("--cron", "expression", metavar="EXPR", required=True, help="As `cron next` takes.")
+@rule_options
+@click.option("--max-runs", type=click.IntRange(1), help="It ends after so many runs.")
+@click.option("--catchup", type=click.Choice(["last", "none", "all"]), help="Of missed ones.")
+@click.option(
+    "--overlap-runs",
+    type=click.Choice(["skip", "queue_one", "allow", "replace"]),
+    help="What happens while the run before has not ended.",
+)
+@click.option("--queue")
+@click.option("--priority", type=int, help="0 to 9; 9 starts first.")
+@click.option("--max-retries", type=int)
+@click.argument("kind")
+@click.argument("words", metavar="key=value…", nargs=-1)
+@dsn_option
+def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **options: Any) -> None:
+    """Add a schedule that submits jobs of KIND, or change the one called NAME.
+
+    Each value is JSON if it reads as JSON, else text. What a worker that knows KIND runs is up to
+    its program.
+    """
+    from timeball.cli.times import system_zone
+
+    tz = options["tz"] or system_zone()
+    chosen = {key: options[key] for key in (*_DECLARED, "dst", "gap", "overlap", "max_runs")}
+    chosen |= given_terms(options, tz)
+    given = {key: value for key, value in chosen.items() if value is not None}
+    args = named_args(words)
+    with opened(options["dsn"]) as client:
+        client.schedule(name, kind, cron=expression, tz=tz, args=args, **given)
+        schedule = client.get_schedule(name)
+    write(f"{name}: {schedule.spec.expression} in {tz}, {schedule.state}")
+    say(f"look at it: timeball cron show {name}")
