@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from timeball.core.rate import NS_PER_S
 from timeball.core.records import CancelAnswer
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
 from timeball.engine.calls import settlement_of
+from timeball.engine.due import Due
 from timeball.engine.handles import NEVER_NS, Attempt, Work
 from timeball.engine.idleness import Idleness
 from timeball.engine.lanes import Lanes
@@ -83,7 +83,7 @@ class Agenda:
         self._limiter = limiter
         self._draw = draw
         self._on_end = on_end
-        self._due: list[tuple[int, int, Work, int]] = []
+        self._due = Due()
         self._numbers = count(1)
         self._refused, self._permit_ns = False, 0
 
@@ -106,7 +106,7 @@ class Agenda:
             self.finish(done, said, now_ns)
         if self.inbox:
             self.drain(now_ns)
-        if self._due and self._due[0][0] <= now_ns:
+        if self._due.next_ns <= now_ns:
             self._promote(now_ns)
         attempt = self._claim(now_ns, on_loop=on_loop)
         # Most rounds of a busy scheduler change nothing about why the other slots are idle.
@@ -149,18 +149,17 @@ class Agenda:
         if more is not None and more.after:
             self._link(work, now_ns)
         elif work.state is _SCHEDULED and more is not None:
-            self._schedule(work, more.due_ns)
+            self._due.add(more.due_ns, work)
         else:
             self._lanes.add(work)
 
     # Starting
 
     def _claim(self, now_ns: int, *, on_loop: bool | None) -> Attempt | None:
-        self.wake_ns = NEVER_NS
         if not self.free:
+            self.wake_ns = NEVER_NS
             return None
-        if self._due:
-            self.wake_ns = self._due[0][0]
+        self.wake_ns = self._due.next_ns
         self._refused = False
         line = self._lanes.front()
         if line is None:
@@ -196,20 +195,14 @@ class Agenda:
             self.outbox.append(self.on_room)
         return attempt
 
-    def _schedule(self, work: Work, due_ns: int) -> None:
-        heappush(self._due, (due_ns, next(self._numbers), work, work.turn))
-
     def _unschedule(self, work: Work) -> None:
         self.tally.scheduled -= 1
         self.tally.retrying -= work.turn > 1
 
     def _promote(self, now_ns: int) -> None:
-        due = self._due
-        while due and due[0][0] <= now_ns:
-            _, _, work, turn = heappop(due)
-            if work.state is _SCHEDULED and work.turn == turn:
-                self._unschedule(work)
-                self._enter(work, now_ns)
+        for work in self._due.take(now_ns):
+            self._unschedule(work)
+            self._enter(work, now_ns)
 
     def _enter(self, work: Work, now_ns: int) -> None:
         work.state = _PENDING
@@ -266,7 +259,7 @@ class Agenda:
             work.state = _SCHEDULED
             self.tally.scheduled += 1
             self.tally.retrying += 1
-            self._schedule(work, more.due_ns)
+            self._due.add(more.due_ns, work)
         else:
             self._enter(work, max(now_ns, attempt.ended_ns))
 
@@ -343,7 +336,7 @@ class Agenda:
         if due_ns > now_ns:
             work.state = _SCHEDULED
             self.tally.scheduled += 1
-            self._schedule(work, due_ns)
+            self._due.add(due_ns, work)
         else:
             self._enter(work, now_ns)
 
@@ -391,10 +384,10 @@ class Agenda:
         elif self._lanes.blocked:
             mark(now_ns, Cause.LIMITER)
         elif self.tally.retrying:
-            mark(now_ns, Cause.RETRY, self._due[0][0])
+            mark(now_ns, Cause.RETRY, self._due.next_ns)
         elif self.tally.waiting:
             mark(now_ns, Cause.DEPENDENCY)
         elif self.tally.scheduled:
-            mark(now_ns, Cause.SCHEDULE, self._due[0][0])
+            mark(now_ns, Cause.SCHEDULE, self._due.next_ns)
         else:
             mark(now_ns, Cause.QUEUE)
