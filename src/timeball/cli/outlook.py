@@ -8,11 +8,14 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from timeball.cli.cron_preview import clocks, transitions
+from timeball.cli.cron_terms import timetables
 from timeball.cli.declared import Declared
 from timeball.cli.output import iso, write, write_table
-from timeball.core.cron import Cron, Occurrence, Timetable, dst_preview, warnings
+from timeball.core.cron import Occurrence, warnings
 
 _NEXT: Final = 2
+_TRANSITIONS: Final = 2
 _DOES_MAX: Final = 60
 
 
@@ -27,20 +30,15 @@ class Outlook(NamedTuple):
 def outlook(schedule: Declared, after: datetime) -> Outlook:
     """Return what a schedule will do after an instant."""
     table = schedule.table
-    gap, overlap = table.policy.gap, table.policy.overlap
-    crons = [
-        Timetable(each, table.zone, gap, overlap)
-        for each in table.expressions
-        if isinstance(each, Cron)
-    ]
-    previews = [each for cron in crons for each in dst_preview(cron, after) if each.affected]
+    warned = [text for each in timetables(table) for text in warnings(each, after)]
+    jumps = [each for each in transitions(table, after, _TRANSITIONS) if each.affected]
     return Outlook(
         schedule,
         [table.describe(at) for at in islice(table.following(after), _NEXT)],
         [
             *(f"note: {text}" for text in schedule.notes),
-            *(f"warning: {text}" for cron in crons for text in warnings(cron, after)),
-            *(f"DST: {each.before} becomes {each.after}: {each.text}" for each in previews),
+            *(f"warning: {text}" for text in warned),
+            *(f"DST: {clocks(each.seam)}: {each.text}" for each in jumps),
         ],
     )
 

@@ -95,14 +95,14 @@ def _subject(findings: Findings, found: Found, default_tz: str, after: datetime)
 def _unreadable(needs: Needs, origin: Origin) -> Finding:
     """Return the remark about something that no schedule could be made of."""
     never = _NEVER in needs.text
-    # Cron takes no line of a file with such a line; @reboot is the one thing that only we refuse.
-    wrong = never or (origin is Origin.CRONTAB and _REBOOT not in needs.text)
+    # Such a file is refused where it comes from, too; of a crontab only we refuse @reboot.
+    strict = origin in {Origin.CRONTAB, Origin.TOML} and _REBOOT not in needs.text
     mark = "; " if "; " in needs.text else ": "
     says, parted, instead = needs.text.rpartition(mark)
     return Finding(
         line=needs.line,
         rule="never-fires" if never else "needs-you",
-        severity=Severity.ERROR if wrong else Severity.WARNING,
+        severity=Severity.ERROR if never or strict else Severity.WARNING,
         name=needs.name,
         says=says if parted else needs.text,
         instead=instead if parted else "",
