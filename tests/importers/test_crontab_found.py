@@ -18,7 +18,7 @@ def test_a_line_is_found_with_its_place_zone_comment_and_settings() -> None:
     assert (found.line, found.expression, found.tz) == (5, "30 2 * * *", "Asia/Seoul")
     assert found.comment == "every night\nat two"
     assert found.runs == CommandCall(shell_text="./a", env={"PATH": "/opt"})
-    assert found.options == Options(max_retries=0, overlap_runs="allow")
+    assert found.options == Options(max_retries=0)
     assert findings(text).origin is Origin.CRONTAB
 
 
@@ -44,7 +44,7 @@ def test_a_lock_that_gives_up_makes_a_run_skip_and_one_that_waits_does_not() -> 
         "flock /tmp/x",
         "/tmp/x",
     )
-    assert (second.options.overlap_runs, second.key) == ("allow", "/tmp/x")
+    assert (second.options.overlap_runs, second.key) == (None, "/tmp/x")
 
 
 @pytest.mark.parametrize(

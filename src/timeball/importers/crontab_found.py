@@ -113,7 +113,7 @@ def _found(entry: CrontabEntry, lines: list[str]) -> Found:
         expression=entry.expression,
         tz=entry.tz if entry.tz_given else None,
         runs=call,
-        options=Options(max_retries=0, overlap_runs="skip" if lock and lock[1] else "allow"),
+        options=Options(max_retries=0, overlap_runs="skip" if lock and lock[1] else None),
         text=redacted(lines[entry.line - 1].strip()),
         comment=_comment_above(lines, entry.line),
         guard=f"flock {lock[0]}" if lock else None,

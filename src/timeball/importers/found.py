@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+DEFAULT_SHELL: Final = "/bin/sh"
 
 
 class Origin(StrEnum):
@@ -43,7 +45,7 @@ class CommandCall:
 
     argv: tuple[str, ...] = ()
     shell_text: str | None = None
-    shell: str = "/bin/sh"
+    shell: str = DEFAULT_SHELL
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     """What its file sets, on top of what the account has."""
@@ -67,15 +69,21 @@ class Options:
     queue: str | None = None
     priority: int | None = None
     max_retries: int | None = None
+    max_crashes: int | None = None
     timeout_s: float | None = None
+    delivery: str | None = None
     overlap_runs: str | None = None
     catchup: str | None = None
     catchup_window_s: float | None = None
+    catchup_limit: int | None = None
     grace_s: float | None = None
-    jitter_s: float | None = None
+    any_of: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    on_excluded: str | None = None
     start_at: datetime | None = None
     end_at: datetime | None = None
     max_runs: int | None = None
+    jitter_s: int | None = None
     day_rule: str | None = None
     dst: str | None = None
     gap: str | None = None
