@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, Literal, assert_never
 
 from timeball.errors import UsageError
@@ -106,3 +107,39 @@ class Retry:
             case _:
                 assert_never(self.jitter)
         return max(low, self.min_s, low + draw * (ceiling - low))
+
+
+class RetryBudget:
+    """How many of all starts may be retries, so that a failing service is not buried under them.
+
+    A retry is granted while, with it, the granted ones are no more than `share` of the starts:
+    ``granted + 1 <= share * (starts + 1)``, in whole numbers. It starts after that and is a start
+    itself, so at every instant the retries among the starts are no more than that share.
+
+    Args:
+        share: From 0, which allows no retry, to 1, which allows them all.
+
+    Raises:
+        UsageError: It is no share.
+    """
+
+    __slots__ = ("_all", "_part", "granted")
+
+    def __init__(self, share: float | Fraction) -> None:
+        is_number = isinstance(share, int | float | Fraction) and not isinstance(share, bool)
+        if not (is_number and 0 <= share <= 1):  # nor is NaN
+            raise UsageError(f"retry_budget is {share!r}: write a share of all starts, 0 to 1")
+        exact = Fraction(str(share)) if isinstance(share, float) else Fraction(share)
+        self._part, self._all = exact.as_integer_ratio()
+        self.granted = 0
+
+    def grant(self, starts: int) -> bool:
+        """Grant one more retry, unless that is more than the share of `starts` and itself."""
+        if not self.allows(self.granted + 1, starts + 1):
+            return False
+        self.granted += 1
+        return True
+
+    def allows(self, retries: int, starts: int) -> bool:
+        """Return whether so many retries are within the share of so many starts."""
+        return retries * self._all <= starts * self._part

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import Any, Final
 
 from timeball.core.limiter import Limiter
@@ -18,6 +17,7 @@ from timeball.core.makespan import Cause
 from timeball.core.outcomes import Raised, Snoozed
 from timeball.core.rate import NS_PER_S
 from timeball.core.records import CancelAnswer
+from timeball.core.retry import RetryBudget
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
 from timeball.engine.calls import settlement_of
 from timeball.engine.due import Due
@@ -44,6 +44,7 @@ class Agenda:
         lanes: The order of those that may start.
         limiter: Who allows starts; None for no limit.
         draw: Gives a number in ``[0, 1)``, for jitter.
+        budget: Which retries are granted; None: all.
         on_end: Told of each job that has ended.
     """
 
@@ -54,6 +55,7 @@ class Agenda:
         lanes: Lanes,
         limiter: Limiter | None,
         draw: Callable[[], float],
+        budget: RetryBudget | None,
         on_end: Callable[[Work], None] | None,
     ) -> None:
         self.inbox: deque[Work | Callable[[Agenda, int], object]] = deque()
@@ -79,12 +81,11 @@ class Agenda:
         self.tally = Tally()
         self._decided: list[Work] = []
         """Parents that have ended and whose children are being told."""
-        self._lanes = lanes
-        self._limiter = limiter
+        self._lanes, self._limiter, self._budget = lanes, limiter, budget
         self._draw = draw
         self._on_end = on_end
         self._due = Due()
-        self._numbers = count(1)
+        self.starts = 0
         self._refused, self._permit_ns = False, 0
 
     # The critical section calls this one, once per job.
@@ -182,7 +183,8 @@ class Agenda:
         slot = self.free.pop()
         on_slot = self.on_slot
         assert on_slot[slot] is None
-        on_slot[slot] = attempt = Attempt(work, now_ns, slot, next(self._numbers))
+        self.starts = number = self.starts + 1
+        on_slot[slot] = attempt = Attempt(work, now_ns, slot, number)
         work.state = _RUNNING
         if work.last is not None:
             work.earlier = work.attempts
@@ -243,6 +245,10 @@ class Agenda:
         ending, reason = settlement.ending, settlement.reason
         if ending in _AGAIN and (more.cancel_ns is not None or self.ends):
             ending, reason = Ending.CANCELLED, reason or "cancelled"
+        if ending is Ending.RETRIED and not (
+            self._budget is None or self._budget.grant(self.starts)
+        ):
+            ending, reason = Ending.FAILED, "retry-budget"
         if isinstance(said, Raised):
             more.failures += 1
             work.outcome = said

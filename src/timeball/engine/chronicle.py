@@ -20,7 +20,7 @@ from timeball.core.makespan import AttemptRecord, IdleSpan, span_of
 from timeball.core.rate import NS_PER_S, violations
 from timeball.core.records import Delivery
 from timeball.core.report import BatchRecord
-from timeball.core.states import State
+from timeball.core.states import Ending, State
 from timeball.engine.handles import Attempt, Work
 from timeball.engine.idleness import Idleness
 from timeball.engine.options import Options
@@ -183,6 +183,7 @@ def violations_in(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
             text = f"start {early.index} came {early.allowed_ns - early.stamp_ns} ns early"
             yield Violation("I8", "scheduler", text)
     yield from _crowded(snapshot, options)
+    yield from _over_budget(snapshot, options)
 
 
 def _crowded(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
@@ -199,3 +200,22 @@ def _crowded(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
             whose = "scheduler" if key is None else f"key {key}"
             text = f"{at.running} attempts ran at once with a limit of {limit}"
             yield Violation("I9", whose, text)
+
+
+def _over_budget(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
+    budget = options.budget()
+    if budget is None or options.kept is not None:  # a share of what is remembered means nothing
+        return
+    begun: list[tuple[int, bool]] = []
+    for work in snapshot.works:
+        before = None
+        for attempt in work.attempts:
+            if attempt.slot is not None:
+                begun.append((attempt.seq, before is Ending.RETRIED))
+                before = attempt.ending
+    retries = 0
+    for starts, (_, is_retry) in enumerate(sorted(begun), start=1):
+        retries += is_retry
+        if is_retry and not budget.allows(retries, starts):
+            text = f"{retries} of {starts} starts were retries, of which {options.retry_budget}"
+            yield Violation("I7", "scheduler", f"{text} was allowed")

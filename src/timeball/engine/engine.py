@@ -330,5 +330,6 @@ def _agenda(options: Options, on_end: Callable[[Work], None] | None) -> Agenda:
         lanes=lanes,
         limiter=None if limit is None else limiter_of(limit, guard_ns=guard_ns),
         draw=chance.draw,
+        budget=options.budget(),
         on_end=on_end,
     )

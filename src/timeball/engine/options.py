@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from timeball.core.rate import Rate
-from timeball.core.retry import Retry
+from timeball.core.retry import Retry, RetryBudget
 from timeball.engine.runner import Runner
 from timeball.errors import UsageError
 
@@ -24,6 +24,7 @@ class SchedulerOptions(TypedDict, total=False):
     keep_results: Literal["all", "none"] | int
     max_pending: int | None
     retry: Retry
+    retry_budget: float | None
     strict: Literal["observed", "recorded"]
     clock_ns: Callable[[], int] | None
 
@@ -45,6 +46,8 @@ class Options:
             handle keeps its own.
         max_pending: Where so many jobs have not started yet, `submit` waits.
         retry: For callables that are no kinds of job with a retry of their own.
+        retry_budget: The share of all starts that may be retries, 0 to 1; a job beyond it fails
+            with the reason "retry-budget". None for no such limit.
         strict: Whether the limit holds for what the callable's own clock sees ("observed"), or
             for the recorded starts only.
         clock_ns: A monotonic clock in nanoseconds, for tests; None for the machine's.
@@ -59,6 +62,7 @@ class Options:
     keep_results: Literal["all", "none"] | int = "all"
     max_pending: int | None = None
     retry: Retry = field(default_factory=lambda: Retry(0))
+    retry_budget: float | None = None
     strict: Literal["observed", "recorded"] = "observed"
     clock_ns: Callable[[], int] | None = None
 
@@ -76,6 +80,7 @@ class Options:
             _check_count("max_pending", self.max_pending, "1 or more, or None for no limit")
         if not isinstance(self.retry, Retry):
             raise UsageError(f"retry is {self.retry!r}: write Retry({self.retry!r})")
+        self.budget()
         self._check_words()
 
     def _check_words(self) -> None:
@@ -91,6 +96,10 @@ class Options:
         """The rate, parsed."""
         assert not isinstance(self.rate, str)
         return self.rate
+
+    def budget(self) -> RetryBudget | None:
+        """Return the retry budget, of which nothing has been used."""
+        return None if self.retry_budget is None else RetryBudget(self.retry_budget)
 
     @property
     def kept(self) -> int | None:

@@ -30,7 +30,7 @@ class Scheduler(Views):
     Args:
         workers: W, the most attempts at a time.
         **options: `rate`, `runner`, `aging_s`, `key_limits`, `fair_share`, `keep_results`,
-            `max_pending`, `retry`, `strict`: see `Options`.
+            `max_pending`, `retry`, `retry_budget`, `strict`: see `Options`.
 
     Raises:
         UsageError: An option is wrong.
