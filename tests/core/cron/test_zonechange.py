@@ -52,6 +52,7 @@ def walls_run(text: str, first: str, then: str, at: datetime, policy: Policy) ->
     return [*map(before.wall, ran), *map(after.wall, later)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [(OLD, NEW), (NEW, OLD)])
 @given(st.integers(0, 1439), st.timedeltas(-3 * DAY, 3 * DAY), st.sampled_from(["first", "second"]))
 @example(540, DAY + timedelta(hours=7, minutes=30), "first")  # 09:00 of 2 November, between both
@@ -66,6 +67,7 @@ def test_every_day_has_its_run_and_none_has_two(
     assert len(walls) >= 17
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [(OLD, NEW), (NEW, OLD)])
 @given(st.timedeltas(-3 * DAY, 3 * DAY))
 def test_several_times_a_day_each_run_once(first: str, then: str, around: timedelta) -> None:

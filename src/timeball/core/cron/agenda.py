@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -23,7 +23,7 @@ from timeball.core.cron.exclusion import Closed, Exclusion, Moved, read_exclusio
 from timeball.core.cron.expression import Expression, Walls, read
 from timeball.core.cron.fields import Cron, spread
 from timeball.core.cron.instants import Instants, epoch
-from timeball.core.cron.occurrences import Occurrence, RuleInstants
+from timeball.core.cron.occurrences import Occurrence, RuleInstants, occurrence
 from timeball.core.cron.policy import Dst, Gap, Overlap, Policy, resolve
 from timeball.core.cron.terms import OnExcluded, Terms
 from timeball.core.cron.walltime import DAY_S, WallTimes
@@ -94,19 +94,10 @@ class Agenda(Instants):
     def describe(self, instant: datetime) -> Occurrence:
         """Return what the wall clock shows at one of the instants, and whether a gap moved it."""
         at = epoch(instant)
-        here = [source for source in self.sources if source.first(at) == at]
-        walls = [source for source in here if isinstance(source, RuleInstants)]
-        if here and not any(isinstance(source, Every) for source in here):
-            told = [source.describe(instant) for source in walls]
-            return min(told, key=lambda each: each.shifted)
-        offset = self.zone.offset(at)
-        local = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset)))
-        return Occurrence(
-            at=datetime.fromtimestamp(at, UTC),
-            local=local.isoformat(),
-            fold=self.zone.fold(at),
-            shifted=False,
-        )
+        here = (source for source in self.sources if source.first(at) == at)
+        # What a gap leaves out is in no source, and as shifted as what it moves
+        shifted = all(isinstance(each, RuleInstants) and each.shifted(at) for each in here)
+        return occurrence(self.zone, at, shifted=shifted)
 
     def wall(self, instant: datetime) -> datetime:
         """Return what the wall clock shows at an instant, without a zone."""
@@ -123,9 +114,10 @@ class Agenda(Instants):
         """Return the first instant not before `at` that runs, both in epoch seconds."""
         for _ in range(_EXCLUDED_IN_A_ROW_MAX):
             found = self._kept(at)
-            if found is None or not self._covers(found):
+            end = None if found is None else self._excluded_until(found)
+            if end is None:
                 return found
-            at = self._past(found)
+            at = end
         raise self._all_excluded()
 
     def last(self, at: int) -> int | None:
@@ -138,7 +130,7 @@ class Agenda(Instants):
             found = max((f for s in self.sources if (f := s.last(at)) is not None), default=None)
             if found is None or (begin is not None and found < begin):
                 return None
-            if not self._covers(found):
+            if self._excluded_until(found) is None:
                 return found
             at = found - 1
         raise self._all_excluded()
@@ -152,7 +144,7 @@ class Agenda(Instants):
                 return missing, "gap"
         if found is None:
             return None
-        return found, "excluded" if self._covers(found) else None
+        return found, "excluded" if self._excluded_until(found) else None
 
     def _kept(self, at: int) -> int | None:
         """Return the first instant not before `at` that any expression names."""
@@ -175,15 +167,16 @@ class Agenda(Instants):
         moved = (each.moved(at, before) for each in shifting)
         return min((each for each in moved if each is not None), default=None)
 
-    def _covers(self, at: int) -> bool:
-        return bool(self.exclusion) and self.exclusion.covers(at + self.zone.offset(at))
-
-    def _past(self, at: int) -> int:
-        """Return the next instant that may not be excluded, given one that is."""
+    def _excluded_until(self, at: int) -> int | None:
+        """Return None for an instant that may run, else one before which none may."""
+        if not self.exclusion:
+            return None
         wall = at + self.zone.offset(at)
-        day_end = at + DAY_S - wall % DAY_S
-        whole = self.exclusion.covers_day(wall // DAY_S)
-        return day_end if whole and self.zone.index(day_end) == self.zone.index(at) else at + 1
+        wall_end = self.exclusion.ends(wall)
+        if wall_end is None:
+            return None
+        end = at + wall_end - wall
+        return end if self.zone.index(end) == self.zone.index(at) else at + 1
 
     def _delay_s(self, at: int, following: int | None) -> int:
         most = self.terms.jitter_s

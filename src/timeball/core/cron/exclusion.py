@@ -43,11 +43,13 @@ class Exclusion:
             return True
         return bool(self.calendars) and self._closed(day)
 
-    def covers(self, wall: int) -> bool:
-        """Return whether a wall time is excluded."""
-        if any(walls.first(wall - wall % unit) == wall - wall % unit for walls, unit in self.parts):
-            return True
-        return self.covers_day(wall // DAY_S)
+    def ends(self, wall: int) -> int | None:
+        """Return when what excludes a wall time ends, as far as one rule says; None for nothing."""
+        for walls, unit in self.parts:
+            begin = wall - wall % unit
+            if walls.first(begin) == begin:
+                return begin + unit
+        return wall - wall % DAY_S + DAY_S if self.covers_day(wall // DAY_S) else None
 
     def _closed(self, day: int) -> bool:
         shown_day = date.fromordinal(day + _EPOCH_ORDINAL)

@@ -37,6 +37,17 @@ class Occurrence:
     """Whether the wall shows another time than the expression names, because of a gap."""
 
 
+def occurrence(zone: Zone, at: int, *, shifted: bool) -> Occurrence:
+    """Return what the wall clock shows at an instant."""
+    local = datetime.fromtimestamp(at, timezone(timedelta(seconds=zone.offset(at))))
+    return Occurrence(
+        at=datetime.fromtimestamp(at, UTC),
+        local=local.isoformat(),
+        fold=zone.fold(at),
+        shifted=shifted,
+    )
+
+
 class WallInstants(Instants):
     """The instants of wall times: how zone and policy turn the ones into the others."""
 
@@ -50,14 +61,12 @@ class WallInstants(Instants):
     def describe(self, instant: datetime) -> Occurrence:
         """Return what the wall clock shows at one of the instants, and whether a gap moved it."""
         at = epoch(instant)
-        offset = self.zone.offset(at)
-        local = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset)))
-        return Occurrence(
-            at=datetime.fromtimestamp(at, UTC),
-            local=local.isoformat(),
-            fold=self.zone.fold(at),
-            shifted=self.walls.first(at + offset) != at + offset,
-        )
+        return occurrence(self.zone, at, shifted=self.shifted(at))
+
+    def shifted(self, at: int) -> bool:
+        """Return whether a gap moved one of the instants from the wall time that it stands for."""
+        wall = at + self.zone.offset(at)
+        return self.walls.first(wall) != wall
 
     def first(self, at: int) -> int | None:
         """Return the first instant not before `at`, both in epoch seconds."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 from timeball.core.cron.parse import TEXT_LENGTH_MAX, shown
 from timeball.errors import InvalidSchedule
@@ -28,8 +28,7 @@ _INTERVAL_MAX: Final = 1_000
 _COUNT_MAX: Final = 1_000_000
 _TIMES_A_DAY_MAX: Final = 24
 _REACH_YEARS: Final = 100
-# How long a rule may take to come due at first: dateutil looks at each day of a daily one
-_WAIT_YEARS: Final = {"YEARLY": 100, "MONTHLY": 100, "WEEKLY": 100, "DAILY": 8}
+_FREQUENCIES: Final = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY")
 _READ_AT_FIRST: Final = 64
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - what a wall shows has no zone
 _SECOND: Final = timedelta(seconds=1)
@@ -98,21 +97,21 @@ def parse_recurrence(text: str) -> Recurrence:
     count = int(parts.pop("COUNT", _COUNT_MAX))
     until = parts.pop("UNTIL", "99991231")
     until += "T235959"[len(until) - 8 :]
-    rule = ";".join(f"{key}={value}" for key, value in parts.items())
+    last = min(until, f"{begin.year + _REACH_YEARS:04}{begin:%m%dT%H%M%S}")
+    rule = ";".join(f"{key}={value}" for key, value in {**parts, "UNTIL": last}.items())
 
-    def ending(years: int) -> Any:
-        return _dateutil(text, begin, f"{rule};UNTIL={min(until, _years_on(begin, years))}")
+    def walls() -> Iterator[datetime]:
+        return islice(_bounded(text, rule, begin), count)
 
-    if next(iter(ending(_WAIT_YEARS[parts["FREQ"]])), None) is None:
-        raise _wrong(text, "does not come due in sight of its beginning")
-    whole = ending(_REACH_YEARS)
+    if next(walls(), None) is None:
+        raise _wrong(text, "never comes due")
     unit_s = 1 if begin.second or "BYSECOND" in parts else 60
-    return Recurrence(f"{begin.isoformat()} {found[2]}", unit_s, lambda: islice(whole, count))
+    return Recurrence(f"{begin.isoformat()} {found[2]}", unit_s, walls)
 
 
 def _check(text: str, parts: dict[str, str]) -> None:
-    if parts.get("FREQ") not in _WAIT_YEARS:
-        raise _wrong(text, f"has a FREQ other than {', '.join(_WAIT_YEARS)}")
+    if parts.get("FREQ") not in _FREQUENCIES:
+        raise _wrong(text, f"has a FREQ other than {', '.join(_FREQUENCIES)}")
     for key, most in (("INTERVAL", _INTERVAL_MAX), ("COUNT", _COUNT_MAX)):
         value = parts.get(key, "1")
         if not value.isdigit() or not 1 <= int(value) <= most:
@@ -136,19 +135,15 @@ def _moment(text: str, begin: str) -> datetime:
     return moment
 
 
-def _years_on(begin: datetime, years: int) -> str:
-    return f"{begin.year + years:04}{begin:%m%dT%H%M%S}"
-
-
-def _dateutil(text: str, begin: datetime, rule: str) -> Any:
+def _bounded(text: str, rule: str, begin: datetime) -> Iterator[datetime]:
     try:
-        from dateutil.rrule import rrulestr  # type: ignore[import-untyped]  # it has no types
+        from timeball.core.cron.dateutil_rule import bounded
     except ModuleNotFoundError:
         raise InvalidSchedule(
             f"{shown(text)} needs python-dateutil; install it with pip install 'timeball[rrule]'"
         ) from None
     try:
-        return rrulestr(rule, dtstart=begin)
+        return bounded(rule, begin)
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         raise _wrong(text, f"is refused: {error}") from None
 

@@ -15,6 +15,7 @@ import msgspec
 
 from timeball.core.cron.fields import DayRule
 from timeball.core.cron.parse import one_of, plain_text, shown
+from timeball.core.cron.walltime import FIRST_YEAR, LAST_YEAR
 from timeball.errors import InvalidSchedule
 
 TERMS_BYTES_MAX: Final = 64 * 1024
@@ -135,6 +136,8 @@ def _instant(name: str, value: object) -> datetime | None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidSchedule(f"{name} is {shown(value)}; pass an aware datetime")
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise InvalidSchedule(f"{name} lies outside the years 1900 to 2999")
     return value.astimezone(UTC)
 
 
