@@ -8,7 +8,7 @@ import pytest
 from tests.store.world import World, end, memory_world
 
 from timeball.cli import running
-from timeball.cli.declared import Reading, read
+from timeball.cli.declared import Asked, Reading, read
 from timeball.cli.running import News, declare
 from timeball.client import Client
 from timeball.core.states import Ending, State
@@ -24,7 +24,7 @@ def world() -> World:
 def reading(tmp_path: Path, text: str, name: str = "some.cron") -> Reading:
     path = tmp_path / name
     path.write_text(text)
-    return read([str(path)], form="user", tz="UTC")
+    return read([str(path)], Asked(form="user", tz="UTC"))
 
 
 def names(world: World) -> list[str]:
@@ -69,7 +69,7 @@ def test_the_queues_of_all_kinds_are_served(tmp_path: Path) -> None:
     app = tmp_path / "running_queues.py"
     app.write_text("import timeball as tb\n@tb.job(queue='mail')\ndef send() -> None: ...\n")
     (tmp_path / "some.cron").write_text(TWO)
-    found = read([str(app), str(tmp_path / "some.cron")], form="user", tz="UTC")
+    found = read([str(app), str(tmp_path / "some.cron")], Asked(form="user", tz="UTC"))
     assert found.queues == {"default", "mail"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,7 +25,8 @@ from timeball.errors import (
 
 COMMANDS: Final = MappingProxyType(
     {
-        "up": "Run the schedules of crontabs and Python files: database, workers and all.",
+        "up": "Run the schedules of files of many formats: database, workers and all.",
+        "import": "Turn schedules of cron, Celery, APScheduler, Kubernetes into schedules.toml.",
         "demo": "See it work: 300 jobs, a schedule, a worker killed, nothing lost.",
         "worker": "Run workers for the jobs of some modules.",
         "submit": "Add a job.",
@@ -35,7 +37,8 @@ COMMANDS: Final = MappingProxyType(
         "audit": "Prove from the record that no job was lost and none ran twice.",
     }
 )
-"""Each is the attribute `command` of the module of its name in this package."""
+"""Each is the attribute `command` of the module of its name in this package; a name that Python
+keeps for itself gets an underscore."""
 
 EXIT_CODES: Final = MappingProxyType(
     {
@@ -69,7 +72,8 @@ class Commands(click.Group):
         """Return a command, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        found = import_module(f"timeball.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        found = import_module(f"timeball.cli.{module}").command
         assert isinstance(found, click.Command)
         return found
 

@@ -55,6 +55,8 @@ def declare(store: Store, reading: Reading) -> None:
     client = Client(store)
     for each in reading.schedules:
         client.declare(each.spec)
+        if each.paused:
+            client.pause_schedule(each.spec.name)
     names = [each.spec.name for each in reading.schedules]
     for source in reading.sources:
         for name in store.withdraw(source, keep=names):

@@ -1,4 +1,4 @@
-"""`timeball up`: the schedules of crontabs and Python files, with all that it takes to run them."""
+"""`timeball up`: the schedules of files of any format, with all that it takes to run them."""
 
 from __future__ import annotations
 
@@ -41,21 +41,38 @@ _FAULTY: Final = 2
     show_default=True,
     help="Whether the crontabs have a user column.",
 )
-@click.option("--tz", help="Zone of crontab lines that name none; else this machine's.")
+@click.option(
+    "--format",
+    "origin",
+    type=click.Choice(["crontab", "celery", "apscheduler", "kubernetes", "toml", "python"]),
+    help="Format of all FILEs; else by name and content.",
+)
+@click.option("--tz", help="Zone of what names none; else this machine's.")
 @utc_option
 @json_option
 @dsn_option
 @click.pass_context
 def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
-    """Run what FILEs declare: crontabs, Python files and modules with @tb.job and @tb.cron.
+    """Run what FILEs declare: crontabs, a schedules.toml, Python files and modules.
 
-    Everything is read first. If anything is wrong, all of it is told and nothing starts.
+    Files of Celery beat, APScheduler and Kubernetes are read as `timeball import` reads them, and
+    never run; Python files with @tb.job and @tb.cron are imported.
+
+    Everything is read first. If anything is wrong or needs you, all of it is told and nothing
+    starts.
     """
-    from timeball.cli.declared import read
+    from timeball.cli.declared import Asked, read
     from timeball.cli.times import system_zone
 
     tz = options["tz"] or system_zone()
-    reading = read(files, form=options["form"], tz=tz)
+    asked = Asked(
+        form=options["form"],
+        tz=tz,
+        tz_given=options["tz"] is not None,
+        origin=options["origin"],
+        dry_run=options["dry_run"],
+    )
+    reading = read(files, asked)
     _show(reading, tz, utc=options["utc"], as_json=options["as_json"])
     for fault in reading.faults:
         say(str(fault))
@@ -64,7 +81,7 @@ def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> No
         ctx.exit(_FAULTY)
     if options["dry_run"]:
         return
-    if not reading.loads:
+    if not reading.schedules and not reading.loads:
         say("there is nothing to run")
         ctx.exit(_FAULTY)
     from timeball.cli.running import run

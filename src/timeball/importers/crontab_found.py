@@ -29,6 +29,14 @@ _LOG_START = re.compile(r"[ \t](?:&>|1?>)")
 _NOT_OWN: Final = ("SHELL", ZONE_SETTING, "HOME", "LOGNAME", "USER")
 
 
+class Lock(NamedTuple):
+    """What `flock` holds while a command runs."""
+
+    path: str
+    gives_up: bool
+    """Where the lock is taken: the command does not wait, and does not run."""
+
+
 class Plain(NamedTuple):
     """A command without what Timeball does itself."""
 
@@ -66,12 +74,12 @@ def crontab_findings(
     )
 
 
-def lock_of(command: str) -> tuple[str, bool] | None:
-    """Return the lock file of a command that `flock` guards, and whether it gives up if taken."""
+def lock_of(command: str) -> Lock | None:
+    """Return the lock of a command that `flock` guards."""
     found = _LOCK.match(command.lstrip(" \t"))
     if found is None:
         return None
-    return found[2].strip("\"'"), not _GIVES_UP.isdisjoint(found[1].split())
+    return Lock(found[2].strip("\"'"), not _GIVES_UP.isdisjoint(found[1].split()))
 
 
 def plain(command: str) -> Plain:
@@ -113,11 +121,11 @@ def _found(entry: CrontabEntry, lines: list[str]) -> Found:
         expression=entry.expression,
         tz=entry.tz if entry.tz_given else None,
         runs=call,
-        options=Options(max_retries=0, overlap_runs="skip" if lock and lock[1] else None),
+        options=Options(max_retries=0, overlap_runs="skip" if lock and lock.gives_up else None),
         text=redacted(lines[entry.line - 1].strip()),
         comment=_comment_above(lines, entry.line),
-        guard=f"flock {lock[0]}" if lock else None,
-        key=lock[0] if lock else None,
+        guard=f"flock {lock.path}" if lock else None,
+        key=lock.path if lock else None,
         defaulted=frozenset(() if entry.tz_given else (ZONE_SETTING,)),
         notes=(*entry.notes, *_notes(said, lock)),
     )
@@ -133,14 +141,11 @@ def _own_settings(env: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def _notes(said: Plain, lock: tuple[str, bool] | None) -> Iterator[str]:
+def _notes(said: Plain, lock: Lock | None) -> Iterator[str]:
     if said.log:
         yield f"its output is kept with the job instead of in {said.log}"
-    if lock and lock[1]:
-        yield (
-            f"flock stays in the command, for whatever else holds {lock[0]}; a run that falls due "
-            "during the one before it is skipped without trying"
-        )
+    if lock and lock.gives_up:
+        yield "flock stays in the command; a run that falls due during the one before is skipped"
 
 
 def _comment_above(lines: list[str], line: int) -> str:
