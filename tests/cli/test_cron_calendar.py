@@ -92,3 +92,13 @@ WRONG = [("--month", "March"), ("--month", "2026-13"), ("--month", "1850-01"), (
 @pytest.mark.parametrize("words", [*WRONG, ("--month", "2026-01", "--year", "2026")], ids=" ".join)
 def test_what_is_no_month_or_year_is_told(words: tuple[str, ...]) -> None:
     assert invoke("cron", "calendar", "* * * * *", *words).exit_code == 2
+
+
+def test_the_days_of_a_year_hold_all_of_its_occurrences() -> None:
+    words = ("30 1,2 * * *", *NEW_YORK, "--any-of", "0 */6 * * SAT", "--exclude", "2026-07-04")
+    days = document("cron", "calendar", *words, "--year", "2026", "--json")["days"]
+    listed = document("cron", "next", *words, "--from", "2026-01-01T00:00", "-n", "1000", "--json")
+    ahead = [each["local"][:10] for each in listed["occurrences"]]
+    assert len(days) == 365
+    counted = {each["day"]: each["occurrences"] for each in days[1:]}
+    assert counted == {day: ahead.count(day) for day in counted}

@@ -20,7 +20,8 @@ _CLOSE: Final = timedelta(minutes=30)
 _TOGETHER_MAX: Final = 5
 _AHEAD: Final = timedelta(days=8)
 _OCCURRENCES_MAX: Final = 6_000
-_LOOKED_AT: Final = 100
+_ALL_OCCURRENCES_MAX: Final = 300_000
+_LOOKED_AT: Final = 50
 _NAMES_SHOWN: Final = 3
 _GUARDS: Final = {
     Origin.CRONTAB: "write flock -n /run/lock/NAME.lock before the command",
@@ -90,10 +91,9 @@ def secret_shown(subject: Subject) -> Iterator[Finding]:
 def crowded_minute(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """Find the minute at which the most schedules of a file start, if these are many."""
     starts: defaultdict[datetime, list[Subject]] = defaultdict(list)
+    limit = min(_OCCURRENCES_MAX, _ALL_OCCURRENCES_MAX // max(len(subjects), 1))
     for subject in subjects:
-        ahead = subject.agenda.between(
-            subject.after, subject.after + _AHEAD, limit=_OCCURRENCES_MAX
-        )
+        ahead = subject.agenda.between(subject.after, subject.after + _AHEAD, limit=limit)
         for minute in dict.fromkeys(at.replace(second=0) for at in ahead):
             starts[minute].append(subject)
     if not starts:
