@@ -217,17 +217,11 @@ def test_thirty_two_threads_never_exceed_the_window(
     assert most_in_window(stamps, Rate(count, per_s).window_ns)[0] <= count
 
 
-@pytest.mark.slow
-def test_even_spacing_uses_the_rate_up(scheduler: Make) -> None:
-    def efficiency() -> float:
-        s = scheduler(workers=8, rate=Rate(1000, spread=True))
-        for _ in range(400):
-            s.submit(time.sleep, 0)
-        s.wait(timeout_s=PATIENCE_S)
-        return s.report().efficiency
-
-    # The machine may do something else as well, but not each time.
-    assert any(efficiency() >= 0.9 for _ in range(20))
+@pytest.mark.parametrize("per_s", [50, 250, 1000])
+def test_even_spacing_uses_the_rate_up(table: Callable[..., Table], per_s: int) -> None:
+    """On a machine that is always on time; what a real one adds is shown by the bench."""
+    last = offsets(table(workers=8, rate=Rate(per_s, spread=True)), 2 * per_s + 1)[-1]
+    assert 2 * S * 0.98 <= last <= 2 * S / 0.99
 
 
 # In jobs
