@@ -362,3 +362,18 @@ def test_a_hundred_thousand_jobs_with_edges_are_bounded_within_three_seconds(sha
     took_s = cost_s(jobs, 8, Even(), parents)
     print(f"{N} jobs, {shape}, looking along {REACH_BUDGET} edges at most: {took_s:.2f} s")
     assert took_s < 3.0
+
+
+def test_a_weight_counts_as_that_many_starts() -> None:
+    jobs = {"a": Chain([0], weight=3), "b": Chain([0], weight=2), "c": Chain([0], weight=1)}
+    found = bound(jobs, workers=3, limit=Rate(3))
+    # By the last start six have been taken, so it is the first of the second window.
+    assert (found.ns, found.binding) == (S, Floor.START)
+    assert found.approximation_ns == 2 * S
+    assert bound(jobs, workers=3, limit=Rate(6)).ns == 0
+
+
+def test_weights_without_a_limit_count_for_nothing() -> None:
+    heavy = {name: Chain([S], weight=5) for name in "abc"}
+    light = {name: Chain([S]) for name in "abc"}
+    assert bound(heavy, workers=2) == bound(light, workers=2)

@@ -40,18 +40,22 @@ class Instance:
         return bound(jobs, workers=self.workers, limit=self.limit, parents=self.parents).ns
 
 
-def permitted_ns(limit: Rate | None, starts: tuple[int, ...]) -> int:
-    """Return the earliest instant that the limit allows after `starts`, the first being at 0."""
+def permitted_ns(limit: Rate | None, starts: tuple[int, ...], weight: int) -> int:
+    """Return the earliest instant that the limit allows after `starts`, the first being at 0.
+
+    A start of some weight is so many starts at one instant.
+    """
     if limit is None:
         return 0
     if limit.burst is None and not limit.spread:
-        return starts[-limit.count] + int(limit.per_s * S) if len(starts) >= limit.count else 0
+        place = len(starts) + weight - 1 - limit.count
+        return starts[place] + int(limit.per_s * S) if place >= 0 else 0
     burst, rate = limit.burst or 1, limit.count / limit.per_s / S
     permits, last = Fraction(burst), 0
     for at in starts:
         permits = min(Fraction(burst), permits + (at - last) * rate) - 1
         last = at
-    return last + max(0, math.ceil((1 - permits) / rate))
+    return last + max(0, math.ceil((weight - permits) / rate))
 
 
 class Search:
@@ -78,7 +82,7 @@ class Search:
         if all(n == len(c.durations_ns) for n, c in zip(done, chains, strict=True)):
             self.best = min(self.best, max(ends))
             return
-        floor = max(permitted_ns(self._it.limit, starts), free[0], starts[-1] if starts else 0)
+        floor = max(free[0], starts[-1] if starts else 0)
         tried = set()
         for job, chain in enumerate(chains):
             n = done[job]
@@ -87,15 +91,16 @@ class Search:
             ready = max((ends[p] for p in self._it.parents.get(job, ())), default=0)
             if n:
                 ready = ends[job] + chain.waits_ns[n - 1]
-            at = max(floor, ready)
+            at = max(floor, ready, permitted_ns(self._it.limit, starts, chain.weight))
             # Two jobs alone in the world with equal futures are one choice, not two.
-            same = (at, self._rest[job][n], tuple(chain.durations_ns[n:]), self._relatives(job))
+            future = (self._rest[job][n], tuple(chain.durations_ns[n:]), chain.weight)
+            same = (at, future, self._relatives(job))
             if same in tried or at + self._rest[job][n] >= self.best:
                 continue
             tried.add(same)
             end = at + chain.durations_ns[n]
             self._go(
-                (*starts, at),
+                (*starts, *[at] * chain.weight),
                 tuple(sorted((end, *free[1:]))),
                 (*done[:job], n + 1, *done[job + 1 :]),
                 (*ends[:job], end, *ends[job + 1 :]),
@@ -133,6 +138,8 @@ def alone(*seconds: float, workers: int, limit: Rate | None = None) -> Instance:
         (alone(0, 0, 0, 0, 0, 0, 0, workers=7, limit=Rate(3)), 2),
         (alone(0, 0, 0, 0, 0, workers=5, limit=Rate(3, burst=2)), 1),
         (alone(0, 0, 0, workers=5, limit=Rate(1, 2)), 4),
+        (Instance((Chain([0], weight=2), Chain([0]), Chain([0], weight=2)), 3, Rate(3)), 1),
+        (Instance((Chain([0], weight=2),) * 2, 2, Rate(1, burst=2)), 2),
         (Instance((Chain([S, S], [S // 2]),), 1, None), 2.5),
         (Instance((Chain([S, S], [S]), Chain([S])), 1, None), 3),
         (Instance((Chain([S]), Chain([2 * S]), Chain([S])), 2, None, {2: (0, 1)}), 3),
@@ -157,10 +164,13 @@ LIMITS = st.one_of(
 @st.composite
 def instances(draw: st.DrawFn) -> Instance:
     lengths = draw(st.sampled_from([(1,), (1,) * 3, (1,) * 5, (2, 1, 1), (2, 2), (3, 1, 1)]))
+    limit = draw(LIMITS)
+    weights = st.integers(1, 3 if limit is None else limit.capacity)
     chains = tuple(
         Chain(
             draw(st.lists(TENTHS, min_size=n, max_size=n)),
             draw(st.lists(TENTHS, min_size=n - 1, max_size=n - 1)),
+            draw(weights),
         )
         for n in lengths
     )
@@ -168,7 +178,7 @@ def instances(draw: st.DrawFn) -> Instance:
         child: tuple(sorted(draw(st.sets(st.integers(0, child - 1), max_size=2))))
         for child in range(1, len(chains))
     }
-    return Instance(chains, draw(st.integers(1, 3)), draw(LIMITS), parents)
+    return Instance(chains, draw(st.integers(1, 3)), limit, parents)
 
 
 @pytest.mark.slow

@@ -67,6 +67,9 @@ class Chain(NamedTuple):
     waits_ns: Sequence[int] = ()
     """The backoff before the second attempt, the third, …; those left out are 0."""
 
+    weight: int = 1
+    """As how many starts each attempt counts for the limit."""
+
     @property
     def extent_ns(self) -> int:
         """Return the least time from the first attempt's start to the last one's end."""
@@ -142,7 +145,8 @@ def bound(
         raise UsageError("a duration or a wait is negative: write nanoseconds, 0 or more")
     if not durations:
         return Bound(ns=0, binding=Floor.LONGEST, floors=_ordered({}), approximation_ns=0)
-    offsets = _offsets(limit, len(durations))
+    weights = sorted(chain.weight for chain in begun.values() for _ in chain.durations_ns)
+    offsets = _offsets(limit, weights)
     pace_ns = offsets[1] if offsets[1:] else 0
     graph = _Graph(begun, parents, pace_ns) if parents else _NoGraph(begun, pace_ns)
     floors = _plain(sorted(durations), offsets, workers) | graph.floors(workers)
@@ -157,7 +161,7 @@ def bound(
         ns=ordered[binding],
         binding=binding,
         floors=ordered,
-        approximation_ns=_approximation(durations, workers, limit),
+        approximation_ns=_approximation(durations, sum(weights), workers, limit),
     )
 
 
@@ -165,18 +169,28 @@ def _ordered(floors: Mapping[Floor, int]) -> Mapping[Floor, int]:
     return MappingProxyType({floor: floors[floor] for floor in Floor if floor in floors})
 
 
-def _offsets(limit: StartLimit | None, n: int) -> list[int]:
-    """Return the earliest offset of each start; the first has index 0."""
+def _offsets(limit: StartLimit | None, weights: Sequence[int]) -> list[int]:
+    """Return the earliest offset of each start; the first has index 0.
+
+    By the k-th start, whichever jobs came first, no less has been taken from the limit than the
+    k lightest take, and what is taken at one instant counts as that many starts.
+
+    Args:
+        limit: On starts.
+        weights: Of all starts, the lightest first.
+    """
     if limit is None:
-        return [0] * n
-    return [limit.earliest_offset_ns(k) for k in range(1, n + 1)]
+        return [0] * len(weights)
+    return [limit.earliest_offset_ns(taken) for taken in accumulate(weights)]
 
 
-def _approximation(durations: Sequence[int], workers: int, limit: StartLimit | None) -> int:
+def _approximation(
+    durations: Sequence[int], weight: int, workers: int, limit: StartLimit | None
+) -> int:
     terms = [_share(sum(durations), workers), max(durations)]
     if limit is not None:
         per_start_ns = 10**9 * Fraction(limit.per_s) / Fraction(limit.count)
-        terms.append(round(len(durations) * per_start_ns))
+        terms.append(round(weight * per_start_ns))
     return max(terms)
 
 

@@ -49,6 +49,9 @@ class AttemptRecord(NamedTuple, Generic[J]):
     lock_ns: int = 0
     """How long its worker waited for the scheduler's lock before it was claimed."""
 
+    weight: int = 1
+    """As how many starts it counted for the limit."""
+
     @property
     def ran_ns(self) -> int:
         """Return how long it occupied its slot."""
@@ -82,13 +85,13 @@ def span_of(attempts: Sequence[AttemptRecord[J]]) -> Span:
 
 def chains_of(attempts: Iterable[AttemptRecord[J]]) -> dict[J, Chain]:
     """Return each job's attempts in their order, for `floors.bound`."""
-    found: dict[J, tuple[list[int], list[int]]] = {}
+    found: dict[J, tuple[list[int], list[int], int]] = {}
     for record in sorted(attempts, key=lambda record: record.attempt):
-        durations, waits = found.setdefault(record.job, ([], []))
+        durations, waits, _ = found.setdefault(record.job, ([], [], record.weight))
         if durations:
             waits.append(record.backoff_ns)
         durations.append(record.ran_ns)
-    return {job: Chain(durations, waits) for job, (durations, waits) in found.items()}
+    return {job: Chain(*chain) for job, chain in found.items()}
 
 
 class Cause(StrEnum):

@@ -169,7 +169,7 @@ class Agenda:
         if on_loop is not None and work.form.is_async is not on_loop:
             return None
         if self._limiter is not None:
-            wait_ns = self._limiter.admit(now_ns)
+            wait_ns = self._limiter.admit(now_ns, work.form.weight)
             if wait_ns:
                 self._refused = True
                 self._permit_ns = now_ns + wait_ns
@@ -374,7 +374,7 @@ class Agenda:
         """Move the start of an attempt to now and return 0, or return how long to wait."""
         if self._limiter is None:
             return 0
-        wait_ns = self._limiter.restamp(attempt.started_ns, now_ns)
+        wait_ns = self._limiter.restamp(attempt.started_ns, now_ns, attempt.work.form.weight)
         if not wait_ns:
             attempt.started_ns = now_ns
         return wait_ns

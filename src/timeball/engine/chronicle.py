@@ -63,6 +63,7 @@ def attempt_records(
                 limiter_ns=limited_ns(attempt.ready_ns, attempt.started_ns),
                 backoff_ns=backoff_ns,
                 lock_ns=attempt.lock_ns,
+                weight=work.form.weight,
             )
             backoff_ns = int(attempt.delay_s * NS_PER_S)
 
@@ -178,7 +179,7 @@ def violations_in(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
             text = f"{states.count(state)} jobs are {state}, and the counter says {count}"
             yield Violation("I1", "scheduler", text)
     if options.limit is not None:
-        stamps = [record.started_ns for record in snapshot.attempts]
+        stamps = [at for a in snapshot.attempts for at in [a.started_ns] * a.weight]
         for early in violations(stamps, options.limit):
             text = f"start {early.index} came {early.allowed_ns - early.stamp_ns} ns early"
             yield Violation("I8", "scheduler", text)

@@ -81,7 +81,7 @@ class Engine:
         if options.limit is not None and options.strict == "observed":
             self.carry_out = self._carry_out_on_time
             self.carry_out_async = self._carry_out_on_time_async
-        self._new_job = Submission(self, handle, retry=options.retry, runner=runner).work
+        self._new_job = Submission(self, handle, options=options, runner=runner).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
         waits = Waits(self)

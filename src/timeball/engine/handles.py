@@ -68,7 +68,7 @@ class Form:
 
     __slots__ = (
         "call", "carry_out", "carry_out_async", "clock_ns", "context", "engine", "is_async",
-        "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s",
+        "max_crashes", "name", "once", "priority", "retry", "signs", "timeout_s", "weight",
     )  # fmt: skip
 
     def __init__(self, engine: Home, call: Callable[..., Any], name: str) -> None:
@@ -85,6 +85,8 @@ class Form:
         self.retry = Retry(0)
         self.timeout_s: float | None = None
         self.priority = 0
+        self.weight = 1
+        """As how many starts each attempt counts for the scheduler's rate."""
         self.max_crashes = 0
         self.once = False
         self.signs = False

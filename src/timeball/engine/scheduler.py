@@ -79,11 +79,12 @@ class Scheduler(Views):
             call: A function, with or without `@tb.job`, or any other callable.
             *args: Its arguments.
             **kwargs: Its arguments by name, and these options: `retry`, `priority` 0 … 9 (9
-                starts first), `key` (for key limits and fair shares), `after` (handles or ids
-                that must end first), `rule` ("all_success": skipped unless all of them
-                succeed; "all_done"), `timeout_s` for one attempt, `run_at` (aware) or
-                `delay_s`, and `id` (a text, unique). An argument that is named like an option
-                is given through `functools.partial`.
+                starts first), `key` (for key limits and fair shares), `weight` (as how many starts
+                each attempt counts for the scheduler's rate), `after` (handles or ids that must
+                end first), `rule` ("all_success": skipped unless all of them succeed;
+                "all_done"), `timeout_s` for one attempt, `run_at` (aware) or `delay_s`, and
+                `id` (a text, unique). An argument that is named like an option is given through
+                `functools.partial`.
 
         Raises:
             UsageError: Something that can never work, and what to write instead.

@@ -14,19 +14,20 @@ from timeball import chance
 from timeball.action.kind import PRIORITY_MAX, Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import DEFAULT
-from timeball.core.rate import NS_PER_S
+from timeball.core.rate import COUNT_MAX, NS_PER_S, Rate
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
 from timeball.core.retry import Retry
 from timeball.core.states import State
 from timeball.engine.handles import Form, Home, Work
+from timeball.engine.options import Options
 from timeball.engine.runner import Runner
 from timeball.errors import UsageError
 
 OPTIONS: Final = frozenset(
-    {"after", "delay_s", "id", "key", "priority", "retry", "rule", "run_at", "timeout_s"}
+    {"after", "delay_s", "id", "key", "priority", "retry", "rule", "run_at", "timeout_s", "weight"}
 )
 RULES: Final = ("all_success", "all_done")
-_OF_FORM: Final = frozenset({"priority", "retry", "timeout_s"})
+_OF_FORM: Final = frozenset({"priority", "retry", "timeout_s", "weight"})
 _FORMS_MAX: Final = 256
 """Remembered forms; more than that are lambdas, each submitted once."""
 
@@ -37,16 +38,17 @@ class Submission:
     Args:
         engine: Whose jobs they are.
         handle: What a job is made as.
-        retry: For callables that are no kinds.
+        options: Of the scheduler.
         runner: Where callables run that are no coroutines; None for threads of this process.
     """
 
     def __init__(
-        self, engine: Home, handle: type[Work], *, retry: Retry, runner: Runner | None
+        self, engine: Home, handle: type[Work], *, options: Options, runner: Runner | None
     ) -> None:
         self._engine = engine
         self._handle = handle
-        self._retry = retry
+        self._retry = options.retry
+        self._check_weight = (options.limit or Rate(COUNT_MAX)).check_weight
         self._runner = runner
         self._forms: dict[Hashable, Form] = {}
         self._numbers = count(1)
@@ -108,6 +110,7 @@ class Submission:
         for option, value in own.items():
             setattr(form, option, value)
         _check(form)
+        self._check_weight(form.weight)
         runner = None if form.is_async else self._runner
         if runner is not None:
             if form.context:
