@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli.invoking import invoke
 
+from timeball.cli import cron_lint
+
 CELERY = """\
 from celery import Celery
 from celery.schedules import crontab
@@ -191,14 +193,41 @@ def test_its_help_says_its_exit_codes() -> None:
     assert "exit code is 1 if there is an error" in invoke("cron", "lint", "--help").output
 
 
-def test_on_a_terminal_the_severity_is_in_colour(write, monkeypatch, capsys) -> None:
-    from timeball.cli import cron_lint
-
+def on_a_terminal(file: str, monkeypatch: pytest.MonkeyPatch, capsys) -> str:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    linted = cron_lint._linted(
-        write("x.cron", "0 0 30 2 * never\n"), {"tz": "UTC", "form": None, "ignore": ()}
-    )
-    cron_lint._write("x.cron", linted.remarks[0])
-    assert "\x1b[1;31merror" in capsys.readouterr().out
+    given = {"tz": "UTC", "format_": "crontab", "form": "user", "ignore": ()}
+    cron_lint._write(file, cron_lint._linted(file, given).remarks[0])
+    return capsys.readouterr().out
+
+
+def test_on_a_terminal_the_severity_is_in_colour(write, monkeypatch, capsys) -> None:
+    file = write("x.cron", "0 0 30 2 * never\n")
+    assert "\x1b[1;31merror" in on_a_terminal(file, monkeypatch, capsys)
+
+
+def test_in_colour_too_a_file_orders_no_terminal_around(write, monkeypatch, capsys) -> None:
+    file = write("x.cron", "0 0 30 2 * \x1b]0;owned\x07\n")
+    text = on_a_terminal(file, monkeypatch, capsys)
+    assert "\x1b]0;owned" not in text
+    assert "\\x1b]0;owned" in text
+
+
+def test_own_python_is_left_to_who_may_run_it(write) -> None:
+    result = invoke("cron", "lint", write("app.py", "import timeball as tb\n"))
+    assert result.exit_code == 2
+    assert "timeball up FILE --dry-run" in result.stderr
+
+
+def test_a_user_column_can_be_said(write) -> None:
+    file = write("x", "*/10 * * * * root /bin/x\n")
+    system, user = (invoke("cron", "lint", file, "--form", form) for form in ("system", "user"))
+    assert "] x:x-" in system.stdout
+    assert "] x:root-" in user.stdout
+
+
+def test_a_file_without_schedules_says_what_it_was_read_as(write) -> None:
+    result = invoke("cron", "lint", write("x.yaml", "on: push\n"))
+    assert result.exit_code == 0
+    assert "no schedule is in it, read as kubernetes" in result.stderr

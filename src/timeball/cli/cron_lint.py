@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from timeball.cli.output import json_option, say, write, write_json
+from timeball.cli.output import clean, json_option, say, write, write_json
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
@@ -19,10 +16,12 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.importers.lint_finding import Finding
 
 _FORMATS: Final = ("crontab", "celery", "apscheduler", "kubernetes", "toml")
-_BYTES_MAX: Final = 4 << 20
 _FOUND: Final = 1
 _STYLES: Final = {"error": "bold red", "warning": "yellow", "hint": "cyan"}
-_APSCHEDULER: Final = re.compile(r"^\s*(?:from|import)\s+apscheduler\b", re.MULTILINE)
+_OWN_PYTHON: Final = (
+    "its schedules are Timeball's own: `timeball up FILE --dry-run` checks them, because it may "
+    "run the file; or choose with --format"
+)
 
 
 class Linted(NamedTuple):
@@ -35,7 +34,14 @@ class Linted(NamedTuple):
 
 @click.command("lint")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="Else by name and content.")
+@click.option("--format", "format_", type=click.Choice(_FORMATS), help="Else by name and content.")
+@click.option(
+    "--form",
+    type=click.Choice(["auto", "user", "system"]),
+    default="auto",
+    show_default=True,
+    help="Whether a crontab has a user column.",
+)
 @click.option("--tz", help="Zone of what names none; else this machine's.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule out.")
 @json_option
@@ -67,93 +73,54 @@ def _linted(file: str, options: dict[str, Any]) -> Linted:
     from timeball.importers.lint import lint as remarks_on
 
     tz = load_zone(options["tz"] or system_zone()).name
-    found = _read(file, options["form"])
+    found = _read(file, options)
     remarks = remarks_on(found, after=now(), tz=tz)
     kept = [each for each in remarks if each.rule not in options["ignore"]]
     return Linted(file, len(found.found), kept)
 
 
-def _read(file: str, form: str | None) -> Findings:
+def _read(file: str, options: dict[str, Any]) -> Findings:
     """Return what a file holds.
 
     Raises:
         UsageError: It cannot be read, or is of no format that is known.
     """
+    from timeball.importers.formats import BYTES_MAX
+
     try:
-        content = sys.stdin.buffer.read(_BYTES_MAX + 1) if file == "-" else _content(file)
+        if file == "-":
+            content = sys.stdin.buffer.read(BYTES_MAX + 1)
+        else:
+            with open(file, "rb") as opened:  # noqa: PTH123 - pathlib would cost every --help
+                content = opened.read(BYTES_MAX + 1)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}: name a file of schedules") from error
-    if len(content) > _BYTES_MAX:
-        raise UsageError(f"{file}: larger than {_BYTES_MAX:,} bytes: name a file of schedules")
-    text = content.decode(errors="surrogateescape")
-    reader = _READERS[form or _form_of(file, text)]
+    if len(content) > BYTES_MAX:
+        raise UsageError(f"{file}: larger than {BYTES_MAX:,} bytes: split it")
     try:
-        return reader(text, source=file)
+        return _findings(file, content.decode(errors="surrogateescape"), options)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from error
 
 
-def _content(file: str) -> bytes:
-    with Path(file).open("rb") as opened:  # which may be a pipe, or have no end
-        return opened.read(_BYTES_MAX + 1)
+def _findings(file: str, text: str, options: dict[str, Any]) -> Findings:
+    from timeball.importers.formats import origin_of, read_findings
+    from timeball.importers.found import Origin
 
-
-def _form_of(file: str, text: str) -> str:
-    """Return the format of a file, by the end of its name and, for Python, what it imports."""
-    match Path(file).suffix:
-        case ".py":
-            return "apscheduler" if _APSCHEDULER.search(text) else "celery"
-        case ".yaml" | ".yml":
-            return "kubernetes"
-        case ".toml":
-            return "toml"
-        case _:
-            return "crontab"
-
-
-def _crontab(text: str, *, source: str) -> Findings:
-    from timeball.importers.crontab_found import crontab_findings
-
-    return crontab_findings(text, source=source)
-
-
-def _celery(text: str, *, source: str) -> Findings:
-    from timeball.importers.celery import celery_findings
-
-    return celery_findings(text, source=source)
-
-
-def _apscheduler(text: str, *, source: str) -> Findings:
-    from timeball.importers.apscheduler import apscheduler_findings
-
-    return apscheduler_findings(text, source=source)
-
-
-def _kubernetes(text: str, *, source: str) -> Findings:
-    from timeball.importers.kubernetes import kubernetes_findings
-
-    return kubernetes_findings(text, source=source)
-
-
-def _toml(text: str, *, source: str) -> Findings:
-    from timeball.importers.toml_file import toml_findings
-
-    return toml_findings(text, source=source)
-
-
-_READERS: Final[dict[str, Callable[..., Findings]]] = {
-    "crontab": _crontab,
-    "celery": _celery,
-    "apscheduler": _apscheduler,
-    "kubernetes": _kubernetes,
-    "toml": _toml,
-}
+    named = options["format_"]
+    origin = Origin(named) if named else origin_of(file, text)
+    if origin is None:
+        raise UsageError(_OWN_PYTHON)
+    found = read_findings(text, source=file, origin=origin, form=options["form"])
+    if not (found.found or found.needs):
+        say(f"{file}: no schedule is in it, read as {origin}; --format chooses another format")
+    return found
 
 
 def _write(file: str, remark: Finding) -> None:
     """Write one remark: two lines, the place first, as editors and people look for it."""
     name = f" {remark.name}:" if remark.name else ""
-    place, what = f"{file}:{remark.line}:", f"[{remark.rule}]{name} {remark.says}"
+    place, what = f"{clean(file)}:{remark.line}:", clean(f"[{remark.rule}]{name} {remark.says}")
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.text import Text
