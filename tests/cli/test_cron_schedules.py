@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 from tests.cli.invoking import document, invoke, said
-from tests.store.world import NOON, World
+from tests.store.world import NOON, World, schedule
 
 from timeball.client import Client
-from timeball.core.records import Schedule
+from timeball.core.records import Schedule, Standing
 from timeball.core.states import State
 
 HOURLY = ("hourly", "--cron", "0 * * * *", "--tz", "UTC", "report", "user=7", "name=Ada")
@@ -48,6 +48,14 @@ def test_the_same_name_again_changes_it(world: World) -> None:
 @pytest.mark.parametrize("words", [("--cron", "61 * * * *"), ("--cron", "* * * * *", "--tz=EST")])
 def test_what_is_no_schedule_is_not_added(world: World, words: tuple[str, ...]) -> None:
     assert invoke("cron", "add", "other", *words, "report").exit_code == 2
+    assert [each.spec.name for each in world.store.schedules()] == ["hourly"]
+
+
+def test_a_command_is_no_kind(world: World) -> None:
+    words = ("backup", "--cron", "@daily", "--tz", "UTC", "--", "./backup.sh")
+    result = invoke("cron", "add", *words)
+    assert result.exit_code == 2
+    assert "timeball up FILE" in result.stderr
     assert [each.spec.name for each in world.store.schedules()] == ["hourly"]
 
 
@@ -107,6 +115,16 @@ def test_what_the_next_transitions_do_is_shown() -> None:
     said("cron", "add", "early", "--cron", "30 2 * * *", "--tz", "Europe/Paris", "report")
     text = said("cron", "show", "early")
     assert "DST        2026-03-29 02:00 becomes 2026-03-29 03:00: 02:30 does not exist" in text
+
+
+def test_a_schedule_whose_zone_is_gone_is_shown_with_its_error(world: World) -> None:
+    world.store.declare(schedule("lost", tz="Nowhere/At"), Standing(NOON, None))
+    world.store.suspend(held(world, "lost"), "time zone 'Nowhere/At' is unknown")
+    text = said("cron", "show", "lost")
+    assert "rule       0 * * * *  in Nowhere/At\n" in text
+    assert "state      error\n" in text
+    assert "error      time zone 'Nowhere/At' is unknown\n" in text
+    assert document("cron", "show", "lost", "--json")["next"] == []
 
 
 # pause and resume ---------------------------------------------------------------------------

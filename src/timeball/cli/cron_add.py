@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -10,8 +10,10 @@ from timeball.cli.cron_terms import given_terms, rule_options
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.named_args import named_args
 from timeball.cli.output import say, write
+from timeball.errors import UsageError
 
-_DECLARED: tuple[str, ...] = ("queue", "priority", "max_retries", "catchup", "overlap_runs")
+_DECLARED: Final = ("queue", "priority", "max_retries", "catchup", "overlap_runs")
+_PATHS: Final = ("/", "./", "../", "~/")
 
 
 @click.command("add")
@@ -34,11 +36,16 @@ _DECLARED: tuple[str, ...] = ("queue", "priority", "max_retries", "catchup", "ov
 def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **options: Any) -> None:
     """Add a schedule that submits jobs of KIND, or change the one called NAME.
 
-    Each value is JSON if it reads as JSON, else text. What a worker that knows KIND runs is up to
-    its program.
+    Each value is JSON if it reads as JSON, else text. What runs for KIND is up to the program of
+    the workers; commands stand in a crontab or a schedules.toml, for `timeball up`.
     """
     from timeball.cli.times import system_zone
 
+    if kind.startswith(_PATHS):
+        raise UsageError(
+            f"{kind!r} is a command, and a database can make no worker run commands: write it into "
+            "a crontab or a schedules.toml, and run `timeball up FILE`"
+        )
     tz = options["tz"] or system_zone()
     chosen = {key: options[key] for key in (*_DECLARED, "dst", "gap", "overlap", "max_runs")}
     chosen |= given_terms(options, tz)
