@@ -91,11 +91,11 @@ MUTANTS: Final = (
             _KNOWS_SECTION,
             Patch(
                 *_CLAIM,
-                "wait_ns = self._limiter.admit(now_ns)",
+                "wait_ns = self._limiter.admit(now_ns, work.form.weight)",
                 "wait_ns = self._limiter.wait_ns(now_ns)\n"
                 f"{_GAP}"
                 "if wait_ns == 0:\n"
-                "    self._limiter.admit(now_ns)\n"
+                "    self._limiter.admit(now_ns, work.form.weight)\n"
                 "    line = self._lanes.front()\n"
                 "    if line is None or not self.free:\n"
                 "        return None\n"
