@@ -13,12 +13,12 @@ comes next, on whatever machine, decides the rest as the first one would have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol
 
 from timeball.core.cron import Due, Occurrence
 from timeball.core.payload import decode_args, encode_args
@@ -73,7 +73,6 @@ class Plan(NamedTuple):
     """When that one falls due: `next_at`, later by its jitter."""
 
 
-@runtime_checkable
 class Occurrences(Protocol):
     """What is asked of a schedule's meaning; an `Agenda` answers."""
 
@@ -88,15 +87,14 @@ class Occurrences(Protocol):
         """Tell one of them in full."""
 
 
-def plan(  # noqa: PLR0913 - `describe` is for callers that have no agenda yet
+def plan(
     schedule: Schedule,
-    agenda: Occurrences | Iterable[datetime],
+    agenda: Occurrences,
     now: datetime,
     *,
     rule: MisfireRule | None = None,
     runs: int = 0,
     bound: int = BOUND,
-    describe: Callable[[datetime], Occurrence] | None = None,
 ) -> Plan:
     """Return exactly one decision for each of the first `bound` occurrences that are due.
 
@@ -107,16 +105,11 @@ def plan(  # noqa: PLR0913 - `describe` is for callers that have no agenda yet
         rule: How far back to go; None for the defaults.
         runs: How often it has run; it ends at the agenda's `max_runs`.
         bound: At most so many decisions.
-        describe: Where `agenda` is only instants: tells one of them in full.
 
     Raises:
         UsageError: The schedule's catch-up or arguments are of no use.
     """
     rule = rule or MisfireRule()
-    if describe is not None or not isinstance(agenda, Occurrences):
-        assert describe is not None
-        assert isinstance(agenda, Iterable)
-        agenda = _Listed(agenda, describe)
     catchup = _catchup(schedule.spec.catchup)
     left = bound if agenda.max_runs is None else agenda.max_runs - runs
     if left <= 0:
@@ -140,21 +133,6 @@ def plan(  # noqa: PLR0913 - `describe` is for callers that have no agenda yet
     return Plan(decisions, cursor, first and first.at, first and first.due_at)
 
 
-class _Listed:
-    """Instants that are known, each due when it comes."""
-
-    max_runs = None
-
-    def __init__(
-        self, instants: Iterable[datetime], describe: Callable[[datetime], Occurrence]
-    ) -> None:
-        self._instants = instants
-        self.describe = describe
-
-    def occurrences(self, after: datetime) -> Iterator[Due]:
-        return (Due(at, at) for at in self._instants)
-
-
 def backfill(
     schedule: Schedule, agenda: Occurrences, instants: Sequence[datetime]
 ) -> list[OccurrenceDecision]:
@@ -168,7 +146,8 @@ def drop(schedule: Schedule, agenda: Occurrences, now: datetime, *, bound: int =
 
     They are "paused", but for those that would not have run anyway, which keep their reason.
     """
-    due, following = _due(agenda.occurrences(schedule.cursor), now, bound=bound, enough=1)
+    ahead = islice(agenda.occurrences(schedule.cursor), bound + 1)
+    due, following = _due(ahead, now, bound=bound, enough=1)
     decisions = [
         OccurrenceDecision(each.at, Decision.SKIPPED, each.reason or "paused", "{}")
         for each in due[:bound]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice, takewhile
 
 from timeball.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
 
 
 class Instants:
@@ -55,4 +54,5 @@ def epoch(instant: datetime) -> int:
             f"{instant!r} has no time zone, so it is no instant; write datetime.now(UTC), or "
             "add tzinfo="
         )
-    return (instant - _EPOCH) // _SECOND
+    since = instant - _EPOCH
+    return since.days * 86_400 + since.seconds

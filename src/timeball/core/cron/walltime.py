@@ -21,6 +21,8 @@ BEGINNING_S, END_S = (
     for year in (FIRST_YEAR, LAST_YEAR + 1)
 )
 _CYCLE_YEARS, _CYCLE_MONTHS, _CYCLE_DAYS = 400, 4800, 146_097
+_QUICK_TIMES_MAX = 1_440
+_NOWHERE_S = -(2**62)
 _BASE_YEAR = 2000
 _BASE_DAY = date(_BASE_YEAR, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
 _SATURDAY, _SUNDAY = 6, 0
@@ -116,17 +118,24 @@ class Days:
 class WallTimes:
     """The wall times an expression names."""
 
-    __slots__ = ("_days", "_times")
+    __slots__ = ("_days", "_latest", "_times", "_today")
 
     def __init__(self, cron: Cron) -> None:
         self._days = Days(cron)
         hours, minutes, seconds = cron.hour.values, cron.minute.values, cron.second.values
-        self._times = array(
-            "l", [(h * 60 + m) * 60 + s for h in hours for m in minutes for s in seconds]
-        )
+        times = ((h * 60 + m) * 60 + s for h in hours for m in minutes for s in seconds)
+        # A tuple is faster and five times as large: too much for every second of a day
+        many = len(hours) * len(minutes) * len(seconds) > _QUICK_TIMES_MAX
+        self._times = array("l", times) if many else tuple(times)
+        self._latest = self._times[-1]
+        # Where the day began that was found last, to be asked for its next time more often than not
+        self._today = _NOWHERE_S
 
     def first(self, wall: int) -> int | None:
         """Return the first such wall time not before `wall`; None after 2999."""
+        today = self._today
+        if 0 <= wall - today <= self._latest:
+            return today + self._times[bisect_left(self._times, wall - today)]
         day, rest = divmod(wall, DAY_S)
         times = self._times
         at = bisect_left(times, rest)
@@ -135,6 +144,7 @@ class WallTimes:
         found = self._days.first(day)
         if found is None:
             return None
+        self._today = found * DAY_S
         return found * DAY_S + (times[at] if found == day else times[0])
 
     def last(self, wall: int) -> int | None:
