@@ -17,7 +17,7 @@ from typing import Final
 from timeball.errors import UsageError
 from timeball.importers.redaction import redacted
 
-SOURCE_MAX: Final = 1 << 20
+SOURCE_MAX: Final = 1 << 18
 """Characters of a file that is read; its tree takes a hundred times as much memory."""
 
 _SHOWN_MAX: Final = 200

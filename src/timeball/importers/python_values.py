@@ -19,7 +19,8 @@ from timeball.errors import UsageError
 from timeball.importers.python_source import PythonSource
 
 _DEPTH_MAX: Final = 50
-_STEPS_MAX: Final = 500_000
+_STEPS_MAX: Final = 200_000
+_ELEMENTS_MAX: Final = 2_000
 _NUMBER_MAX: Final = 10**15
 _UNKNOWN: Final = ast.Constant(value=...)
 _ARITHMETIC: Final[Mapping[type, Callable[[Any, Any], Any]]] = MappingProxyType(
@@ -251,15 +252,17 @@ def walk(source: PythonSource) -> Iterator[tuple[ast.AST, Scope]]:
         UsageError: The loops would never end.
     """
     stack: list[tuple[ast.AST, Scope]] = [(source.tree, Scope(source))]
-    steps = 0
+    steps = elements = 0
     while stack:
         node, scope = stack.pop()
         steps += 1
-        if steps > _STEPS_MAX:
+        if steps > _STEPS_MAX or elements > _ELEMENTS_MAX:
             raise UsageError("its loops are too long to follow: write the schedules out")
         yield node, scope
         if isinstance(node, ast.For | ast.AsyncFor):
-            stack += reversed(list(_unrolled(node, scope)))
+            inner = list(_unrolled(node, scope))
+            elements += len(inner)
+            stack += reversed(inner)
         else:
             stack += [(each, scope) for each in reversed(list(ast.iter_child_nodes(node)))]
 

@@ -57,15 +57,32 @@ def read_yaml(text: str) -> list[Any]:
             "reading YAML needs PyYAML: install it with pip install 'timeball[yaml]'"
         ) from None
     try:
-        return list(_documents(yaml.SafeLoader(text)))
+        return list(_documents(_loader(text)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
         raise UsageError(f"{line}it is not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise UsageError(f"it is not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise UsageError("it is nested too deep: write the schedules as plain values") from None
+
+
+def _loader(text: str) -> yaml.SafeLoader:
+    """Return a parser that stops at a depth, before it takes time for more."""
+    import yaml
+
+    class Bounded(yaml.SafeLoader):
+        depth = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            self.depth += 1
+            if self.depth > _DEPTH_MAX:
+                raise UsageError("it is nested too deep: write the schedules as plain values")
+            try:
+                return super().compose_node(parent, index)
+            finally:
+                self.depth -= 1
+
+    return Bounded(text)
 
 
 def _documents(loader: yaml.SafeLoader) -> Iterator[Any]:
@@ -93,9 +110,9 @@ class _Reading:
                 "than a person would write: write the values out"
             )
         match node:
-            case yaml.MappingNode():
+            case yaml.MappingNode(tag=tag) if tag == f"{_TAG}map":
                 return self._table(node, depth)
-            case yaml.SequenceNode():
+            case yaml.SequenceNode(tag=tag) if tag == f"{_TAG}seq":
                 return [self.value(each, depth + 1) for each in node.value]
         return self._scalar(node)
 
