@@ -27,7 +27,7 @@ class TakenLock:
     def locked(self) -> bool:
         return self.left > 0
 
-    def acquire(self, *, blocking: bool = True) -> bool:
+    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002 - as in threading
         self.lined_up += self.locked() and blocking
         return blocking or not self.locked()
 
@@ -71,7 +71,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
 
 def section_of(lock: TakenLock) -> Section:
     section = Section(Slots(1, lambda: None), Ticks())
-    section._lock = lock
+    section.lock = lock
     return section
 
 

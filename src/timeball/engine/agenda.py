@@ -86,22 +86,12 @@ class Agenda:
         self._on_end = on_end
         self._due = Due()
         self.starts = 0
-        self._refused, self._permit_ns = False, 0
+        self._refused, self._permit_ns, self._loop_only = False, 0, False
 
     # The critical section calls this one, once per job.
 
-    def round(
-        self, done: Attempt | None, said: Ended | None, now_ns: int, *, on_loop: bool | None = None
-    ) -> Attempt | None:
-        """End one attempt, take in what has come, and return the next one to begin.
-
-        Args:
-            done: The attempt that has ended, and how.
-            said: How it ended.
-            now_ns: The clock, read under the lock.
-            on_loop: Return only one that runs on the event loop, or only one that does not;
-                None: either.
-        """
+    def round(self, done: Attempt | None, said: Ended | None, now_ns: int) -> Attempt | None:
+        """End `done` as `said`, take in what has come, and return the next one to begin."""
         if done is not None:
             assert said is not None
             self.finish(done, said, now_ns)
@@ -109,10 +99,19 @@ class Agenda:
             self.drain(now_ns)
         if self._due.next_ns <= now_ns:
             self._promote(now_ns)
-        attempt = self._claim(now_ns, on_loop=on_loop)
+        attempt = self._claim(now_ns)
         # Most rounds of a busy scheduler change nothing about why the other slots are idle.
         if attempt is None or not self._lanes.size or not self.idleness.is_dispatch:
             self._note_idleness(now_ns)
+        return attempt
+
+    def round_on_loop(
+        self, done: Attempt | None, said: Ended | None, now_ns: int
+    ) -> Attempt | None:
+        """Do the same, but return an attempt only if it runs on the event loop."""
+        self._loop_only = True
+        attempt = self.round(done, said, now_ns)
+        self._loop_only = False
         return attempt
 
     @property
@@ -156,46 +155,46 @@ class Agenda:
 
     # Starting
 
-    def _claim(self, now_ns: int, *, on_loop: bool | None) -> Attempt | None:
-        if not self.free:
+    def _claim(self, now_ns: int) -> Attempt | None:
+        free, lanes = self.free, self._lanes
+        if not free:
             self.wake_ns = NEVER_NS
             return None
         self.wake_ns = self._due.next_ns
         self._refused = False
-        line = self._lanes.front()
+        line = lanes.front()
         if line is None:
             return None
         work = line[0]
-        if on_loop is not None and work.form.is_async is not on_loop:
+        if self._loop_only and not work.form.is_async:
             return None
         if self._limiter is not None:
             wait_ns = self._limiter.admit(now_ns, work.form.weight)
             if wait_ns:
-                self._refused = True
-                self._permit_ns = now_ns + wait_ns
+                self._refused, self._permit_ns = True, now_ns + wait_ns
                 self.wake_ns = min(self.wake_ns, self._permit_ns)
                 return None
-        self._lanes.size -= 1
+        lanes.size -= 1
         line.popleft()
-        return self._begin(work, now_ns)
-
-    def _begin(self, work: Work, now_ns: int) -> Attempt:
-        slot = self.free.pop()
-        on_slot = self.on_slot
-        assert on_slot[slot] is None
+        slot = free.pop()
+        assert self.on_slot[slot] is None
         self.starts = number = self.starts + 1
-        on_slot[slot] = attempt = Attempt(work, now_ns, slot, number)
+        self.on_slot[slot] = attempt = Attempt(work, now_ns, slot, number)
         work.state = _RUNNING
         if work.last is not None:
             work.earlier = work.attempts
         work.last = attempt
+        if work.key is not None or work.form.signs or self.on_room is not None:
+            self._note_start(work, attempt)
+        return attempt
+
+    def _note_start(self, work: Work, attempt: Attempt) -> None:
         if work.key is not None:
             self._lanes.begin(work.key)
         if work.form.signs:
             attempt.sign()
         if self.on_room is not None and work.turn == 1:
             self.outbox.append(self.on_room)
-        return attempt
 
     def _unschedule(self, work: Work) -> None:
         self.tally.scheduled -= 1

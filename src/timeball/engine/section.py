@@ -46,8 +46,8 @@ class Attempt(Protocol):
 
 A = TypeVar("A", bound=Attempt)
 
-_AT_ONCE: Final = False
-"""Take the lock, or learn that it is taken."""
+AT_ONCE: Final = False
+"""Take the lock, or learn that it is taken. By position, which halves what it costs."""
 
 
 class Agenda(Protocol[A]):
@@ -63,10 +63,12 @@ class Agenda(Protocol[A]):
         """Whether somebody else could begin an attempt now."""
         ...
 
-    def round(
-        self, done: A | None, said: Any, now_ns: int, *, on_loop: bool | None = None
-    ) -> A | None:
+    def round(self, done: A | None, said: Any, now_ns: int) -> A | None:
         """End `done`, take in what has come, and return the next attempt to begin."""
+        ...
+
+    def round_on_loop(self, done: A | None, said: Any, now_ns: int) -> A | None:
+        """Do the same, but return an attempt only if it runs on the event loop."""
         ...
 
     def drain(self, now_ns: int) -> None:
@@ -90,20 +92,21 @@ class Section(Generic[A]):
         self.contended = 0
         self.summon: Callable[[], None] = lambda: None
         """Has somebody look at the agenda soon; called under the lock."""
-        self._lock = Lock()
-        self._owner = 0
+        self.lock = Lock()
+        self.owner = 0
+        """The thread that has the lock."""
 
     def enter(self) -> int:
         """Take the lock, and return for how many nanoseconds that had to wait."""
         waited_ns = 0
-        if not self._lock.acquire(blocking=False):
+        if not self.lock.acquire(AT_ONCE):
             before_ns = self.clock_ns()
-            give_way(self._lock)
-            self._lock.acquire()
+            give_way(self.lock)
+            self.lock.acquire()
             waited_ns = self.clock_ns() - before_ns
             self.lock_wait_ns += waited_ns
             self.contended += 1
-        self._owner = get_ident()
+        self.owner = get_ident()
         return waited_ns
 
     def leave(self) -> None:
@@ -111,16 +114,16 @@ class Section(Generic[A]):
         calls: list[Callable[[], Any]] | None = None
         if self.agenda.outbox:
             calls, self.agenda.outbox = self.agenda.outbox, []
-        self._owner = 0
-        self._lock.release()
+        self.owner = 0
+        self.lock.release()
         for call in calls or ():  # never the agenda's own list: others fill that from here on
             call()
 
     def turn(self, done: A | None, said: Any) -> A | None:
         """Be inside for one round of the agenda, and return the attempt that begins."""
         agenda, waited_ns = self.agenda, 0
-        if self._lock.acquire(_AT_ONCE):  # by position, which halves what it costs
-            self._owner = get_ident()
+        if self.lock.acquire(AT_ONCE):
+            self.owner = get_ident()
         else:
             waited_ns = self.enter()
         try:
@@ -133,14 +136,14 @@ class Section(Generic[A]):
             if agenda.outbox:
                 self.leave()
             else:
-                self._owner = 0
-                self._lock.release()
+                self.owner = 0
+                self.lock.release()
         return attempt
 
     @property
     def mine(self) -> bool:
         """Whether this very thread is inside: then this is a signal handler, or a finalizer."""
-        return self._owner == get_ident()
+        return self.owner == get_ident()
 
     @contextmanager
     def visit(self) -> Iterator[int]:

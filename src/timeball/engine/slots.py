@@ -42,6 +42,7 @@ class Slots(Generic[A]):
         self.ended: list[tuple[A, Settlement]] = []
         self.at_work: set[A] = set()
         self._ring = ring
+        self._loop_only = False
 
     @property
     def waiting(self) -> int:
@@ -63,9 +64,7 @@ class Slots(Generic[A]):
         """Whether somebody else could begin an attempt now."""
         return bool(self.ready) and len(self.at_work) < self.count and not self.closed
 
-    def round(
-        self, done: A | None, said: Settlement, now_ns: int, *, on_loop: bool | None = None
-    ) -> A | None:
+    def round(self, done: A | None, said: Settlement, now_ns: int) -> A | None:
         """Note how an attempt ended, and return the one that begins now, if any."""
         if done is not None and done in self.at_work:  # else it was abandoned, and is not heard
             self.at_work.remove(done)
@@ -74,18 +73,25 @@ class Slots(Generic[A]):
         if self.inbox:
             self.drain(now_ns)
         before = len(self.ready)
-        following = self._begin(on_loop=on_loop)
+        following = self._begin()
         if (done is not None and following is None) or before > self.low_water >= len(self.ready):
             self.outbox.append(self._ring)
         return following
+
+    def round_on_loop(self, done: A | None, said: Settlement, now_ns: int) -> A | None:
+        """Do the same, but return an attempt only if it runs on the event loop."""
+        self._loop_only = True
+        attempt = self.round(done, said, now_ns)
+        self._loop_only = False
+        return attempt
 
     def drain(self, now_ns: int) -> None:
         """Take in all that was offered."""
         while self.inbox:
             self.ready.append(self.inbox.popleft())
 
-    def _begin(self, *, on_loop: bool | None) -> A | None:
-        if not self.more or (on_loop is not None and self.ready[0].is_async is not on_loop):
+    def _begin(self) -> A | None:
+        if not self.more or (self._loop_only and not self.ready[0].is_async):
             return None
         attempt = self.ready.popleft()
         self.at_work.add(attempt)

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Lock, Thread, current_thread
+from threading import Lock, Thread, current_thread, get_ident
 from typing import Any, Final, Generic
 
 from timeball.engine.doorbell import Doorbell
-from timeball.engine.section import A, Section
+from timeball.engine.section import AT_ONCE, A, Section
 
 _NS_PER_S: Final = 1e9
 
 
 class _Worker:
-    __slots__ = ("attempt", "leads", "parking", "thread")
+    __slots__ = ("attempt", "ident", "leads", "parking", "thread")
 
     def __init__(self) -> None:
         self.leads = False
         self.parking = Lock()
         self.parking.acquire()
         self.thread: Thread | None = None
+        self.ident = 0
         self.attempt: Any = None
         """What it carries out, if anything."""
 
@@ -85,7 +86,7 @@ class Threads(Generic[A]):
         waited_ns = section.enter()
         try:
             agenda = section.agenda
-            attempt = agenda.round(done, said, section.clock_ns(), on_loop=True)
+            attempt = agenda.round_on_loop(done, said, section.clock_ns())
             if attempt is not None:
                 attempt.lock_ns = waited_ns
             elif agenda.more or agenda.wake_ns < self._until_ns:
@@ -97,7 +98,7 @@ class Threads(Generic[A]):
     def attempt_of(self, ident: int) -> A | None:
         """Return what the thread of that identifier carries out."""
         for worker in self._workers:
-            if worker.thread is not None and worker.thread.ident == ident:
+            if worker.ident == ident:
                 attempt: A | None = worker.attempt
                 return attempt
         return None
@@ -134,7 +135,7 @@ class Threads(Generic[A]):
         worker.thread.start()
 
     def _work(self, worker: _Worker) -> None:
-        sound = False
+        sound, worker.ident = False, get_ident()
         try:
             self._serve(worker)
             sound = True
@@ -160,9 +161,12 @@ class Threads(Generic[A]):
                 worker.attempt = None
 
     def _step(self, worker: _Worker, done: A | None, said: Any) -> A | None:
-        section = self._section
+        section, waited_ns = self._section, 0
         agenda = section.agenda
-        waited_ns = section.enter()
+        if section.lock.acquire(AT_ONCE):
+            section.owner = worker.ident
+        else:
+            waited_ns = section.enter()
         try:
             if worker.leads:
                 worker.leads, self._leader = False, None
@@ -173,14 +177,20 @@ class Threads(Generic[A]):
                 return None
             if waited_ns:
                 attempt.lock_ns = waited_ns
-            if self._leader is None:
-                if self._parked or not self._full:  # else all have come by themselves
-                    self.summon()
-            elif agenda.more:
-                self.summon()
+            if self._leader is not None or self._parked or not self._full:
+                self._hand_on()
             return attempt
         finally:
-            section.leave()
+            if agenda.outbox:
+                section.leave()
+            else:
+                section.owner = 0
+                section.lock.release()
+
+    def _hand_on(self) -> None:
+        """Have one more come, where there is one who rests; under the lock."""
+        if self._leader is None or self._section.agenda.more:
+            self.summon()
 
     def _retire(self, worker: _Worker, wake_ns: int) -> None:
         """Lead, or park; under the lock."""

@@ -48,11 +48,11 @@ MUTANTS: Final = (
         patches=(
             Patch(
                 *_STEP,
-                "waited_ns = section.enter()",
+                "agenda = section.agenda",
+                "agenda = section.agenda\n"
                 "if done is not None:\n"
                 "    agenda.finish(done, said, section.clock_ns())\n"
-                "    done = None\n"
-                "waited_ns = section.enter()",
+                "    done = None",
             ),
         ),
     ),
@@ -65,20 +65,19 @@ MUTANTS: Final = (
             Patch(
                 "timeball.engine.section",
                 "Section.__init__",
-                "self._lock = Lock()",
-                "from threading import RLock\nself._lock, self._figures = Lock(), RLock()",
+                "self.lock = Lock()",
+                "from threading import RLock\nself.lock, self.figures = Lock(), RLock()",
             ),
             Patch(
-                "timeball.engine.section",
-                "Section.enter",
-                "self._owner = get_ident()",
-                "with self._figures:\n    self._owner = get_ident()",
+                *_STEP,
+                "section.owner = worker.ident",
+                "with section.figures:\n    section.owner = worker.ident",
             ),
             Patch(
                 "timeball.engine.section",
                 "Section.visit",
                 "self.enter()",
-                "with self._figures:\n    self.enter()",
+                "with self.figures:\n    self.enter()",
             ),
         ),
     ),
