@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from timeball.core.cron.occurrences import Gap, Overlap
+from timeball.core.cron import Gap, Overlap
 from timeball.core.misfire import Catchup
-from timeball.core.records import Decision
+from timeball.core.records import Decision, Delivery, OverlapRuns
 from timeball.core.states import INITIAL, Ending, Event, State, allowed
 
 FOLDER = Path(__file__).parents[2] / "src" / "timeball" / "store" / "postgres"
@@ -30,6 +30,7 @@ ONE_ROW = re.compile(r"WHERE \w+\.(?:id|name) = [pv]_\w+")
 LISTS = re.compile(r"CHECK \((\w+) IN \(([^)]*)\)")
 # Files that append to the ledger without a transition -> why that is none.
 NO_TRANSITION = {
+    "functions/admit.sql": "who waited for the run before him is pending before and after",
     "functions/register.sql": "who waited for a worker of his kind is pending before and after",
 }
 
@@ -142,6 +143,8 @@ def checks(table: str) -> dict[str, set[str]]:
         ("schedule", "gap", Gap),
         ("schedule", "overlap", Overlap),
         ("schedule", "catchup", Catchup),
+        ("schedule", "overlap_runs", OverlapRuns),
+        ("schedule", "delivery", Delivery),
     ],
 )
 def test_a_column_takes_the_words_of_the_code(

@@ -53,7 +53,8 @@ class Driver(ScheduleStory):
             *[self.travel, self.promote] * 3,
             *[self.cancel, self.repeat_claim, self.fire] * 2,
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
-            *[self.declare, self.withdraw, self.repeat_fire],
+            *[self.declare, self.withdraw, self.repeat_fire, self.look],
+            *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
         ]
         for _ in range(steps):
             self.random.choice(verbs)()

@@ -268,8 +268,9 @@ class MemorySchedules(ABC):
         if not jobs:
             return
         rows = [self._rows[job_id] for job_id in jobs]
-        allow = schedule.spec.overlap_runs == OverlapRuns.ALLOW
-        self._runs[schedule.id] = rows[-1:] if allow else [*ahead, *rows]
+        waits = any(row.held_for == OVERLAP for row in ahead)
+        latest = schedule.spec.overlap_runs == OverlapRuns.ALLOW and not waits
+        self._runs[schedule.id] = rows[-1:] if latest else [*ahead, *rows]
         self._schedules[schedule.spec.name] = schedule._replace(last_job=rows[-1].spec.uuid)
 
     def _decide(

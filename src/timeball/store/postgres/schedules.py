@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
+
 from timeball.core.history import OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
     DecidedOccurrence,
@@ -87,10 +89,22 @@ class PostgresSchedules(ABC):
         together = [n for n, each in enumerate(firings) if not _replaces(each.schedule)]
         answers: dict[int, list[int]] = {}
         for numbers in ([together] if together else []) + [[n] for n in alone]:
-            made = self._fire([firings[n] for n in numbers])
+            made = self._fire_apart([firings[n] for n in numbers])
             answers |= {numbers[place]: jobs for place, jobs in made.items()}
         self.wake({firings[n].schedule.spec.queue for n, jobs in answers.items() if jobs})
         return [answers.get(n) for n in range(len(firings))]
+
+    def _fire_apart(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
+        """Fire; in halves where a row cannot be stored, so that it never stops the others."""
+        try:
+            return self._fire(firings)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            if len(firings) == 1:
+                self.suspend(firings[0].schedule, str(error).splitlines()[0])
+                return {}
+        half = len(firings) // 2
+        later = self._fire_apart(firings[half:])
+        return self._fire_apart(firings[:half]) | {half + n: jobs for n, jobs in later.items()}
 
     def _fire(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
         """Fire in one transaction; return the jobs of each firing that counted, by its place."""

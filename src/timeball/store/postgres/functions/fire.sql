@@ -123,10 +123,10 @@ BEGIN
         fired = schedule.fired + cardinality(moved.jobs),
         fired_at = coalesce(moved.fired_at, schedule.fired_at),
         last_job = coalesce(moved.last_job, schedule.last_job),
-        runs = CASE
-            WHEN moved.jobs = '{}' THEN schedule.runs
-            WHEN schedule.overlap_runs = 'allow' THEN moved.jobs[cardinality(moved.jobs):]
-            ELSE timeball.open_runs(schedule.runs) || moved.jobs
+        runs = CASE WHEN schedule.overlap_runs = 'allow' AND NOT schedule.queued
+            THEN coalesce(nullif(moved.jobs[cardinality(moved.jobs):], '{}'), schedule.runs)
+            ELSE timeball.runs_after(
+                schedule.overlap_runs, schedule.runs, schedule.queued, moved.jobs)
         END,
         queued = schedule.queued OR moved.queued
     FROM (
