@@ -15,6 +15,7 @@ from timeball.core.states import TERMINAL, Ending, State
 from timeball.engine.runner import Ended
 
 NEVER_NS: Final = 1 << 62
+_PENDING: Final = State.PENDING
 
 R = TypeVar("R")
 
@@ -188,7 +189,7 @@ class Work:
         self.kwargs = kwargs
         self.key: str | None = None
         self.context: Variables | None = None
-        self.state = State.PENDING
+        self.state = _PENDING
         self.turn = 1
         self.earlier: tuple[Attempt, ...] = ()
         self.last: Attempt | None = None
