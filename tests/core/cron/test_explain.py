@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from tests.core.cron.oracle import plans, table
 
-from timeball.core.cron import dst_preview, parse, prose, warnings
+from timeball.core.cron import Terms, agenda, dst_preview, load_zone, parse, prose, warnings
 
 AFTER = datetime(2026, 1, 1, tzinfo=UTC)
 SAID = [
@@ -188,3 +188,40 @@ def test_whoever_registers_a_surprise_is_told(text: str, zone: str, said: str) -
 )
 def test_an_ordinary_schedule_has_nothing_to_be_told(text: str) -> None:
     assert warnings(table(text, "Europe/Paris"), AFTER) == []
+
+
+def test_several_expressions_are_warned_of_as_one_schedule() -> None:
+    terms = Terms(expression="0 0 1 * 1", any_of=("*/7 * * * *", "@every 5m"))
+    said = warnings(agenda(terms, load_zone("US/Pacific"), name="tides"), AFTER)
+    assert [text.split()[0] for text in said] == ["day-of-month", "the", "time"]
+    gone = Terms(expression="@daily", end_at=AFTER - timedelta(days=1))
+    assert warnings(agenda(gone, load_zone("UTC"), name="tides"), AFTER) == [
+        "it never comes due again: its years, or its end, have passed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@every 90m 5m", "every 1h30m of elapsed time, 5m after its multiples since 1970"),
+        (
+            "@calendar every 2 weeks on mon,thu at 09:00 from 2026-01-05",
+            "every 2 weeks on mon, thu at 09:00 from 2026-01-05",
+        ),
+        (
+            "@rrule 2026-01-05T09:00 FREQ=WEEKLY;BYDAY=MO",
+            "by the recurrence FREQ=WEEKLY;BYDAY=MO, from 2026-01-05 09:00",
+        ),
+    ],
+)
+def test_a_rule_is_said_in_words_too(text: str, said: str) -> None:
+    (rule,) = agenda(Terms(expression=text), load_zone("UTC"), name="tides").expressions
+    assert prose(rule) == said
+
+
+def test_what_a_name_picks_is_said_as_it_was_picked() -> None:
+    cron = parse("H 9 * * *", name="tides")
+    assert prose(cron) == f"at 09:{cron.minute.values[0]:02} every day"
+    assert prose(parse("0 9 1 * MON", day_rule="and")) == (
+        "at 09:00 on the 1st of every month, if it is Monday"
+    )

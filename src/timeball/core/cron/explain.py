@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from timeball.core.cron.agenda import Agenda
 from timeball.core.cron.fields import (
     DAY,
     HOUR,
@@ -16,10 +17,12 @@ from timeball.core.cron.fields import (
     Kind,
     Span,
 )
+from timeball.core.cron.instants import epoch
 from timeball.core.cron.occurrences import Timetable
 from timeball.core.cron.policy import Gap, Overlap
 from timeball.core.cron.prose import WEEKDAYS, prose
-from timeball.core.cron.walltime import DAY_S
+from timeball.core.cron.walltime import DAY_S, WallTimes
+from timeball.core.cron.zone import Zone
 
 __all__ = ["Preview", "dst_preview", "prose", "warnings"]
 
@@ -49,7 +52,7 @@ class Preview:
 def dst_preview(timetable: Timetable, after: datetime, count: int = 2) -> list[Preview]:
     """Return the zone's next transitions after an instant, at most `count`."""
     zone = timetable.zone
-    begin = zone.index((after - _EPOCH) // timedelta(seconds=1)) + 1
+    begin = zone.index(epoch(after)) + 1
     return [_preview(timetable, i) for i in range(begin, min(begin + count, len(zone.starts)))]
 
 
@@ -127,42 +130,48 @@ def _clock(wall: int, *, dated: bool = False) -> str:
     return f"{shown:%Y-%m-%d} {time}" if dated else time
 
 
-def warnings(timetable: Timetable, after: datetime) -> list[str]:
+def warnings(table: Timetable | Agenda, after: datetime) -> list[str]:
     """Return what somebody who registers this schedule should know, most surprising first."""
-    cron, zone = timetable.cron, timetable.zone
-    found = []
-    if not (cron.day.everything or cron.weekday.everything):
-        days = ", ".join(_first_days(timetable, after))
-        rule = "both must fit" if cron.both_days else "either is enough"
-        found.append(f"day-of-month and day-of-week are both set and {rule}: first on {days}")
-    found += _uneven_steps(cron)
-    first = timetable.next(after)
+    zone = table.zone
+    every = (table.cron,) if isinstance(table, Timetable) else table.expressions
+    crons = [each for each in every if isinstance(each, Cron)]
+    found = [text for cron in crons for text in (*_both_days(cron, zone, after), *_steps(cron))]
+    first = table.next(after)
     if first is None:
-        found.append("it never comes due again: its years have passed")
+        found.append("it never comes due again: its years, or its end, have passed")
     elif first - after > _FAR:
         found.append(f"it next comes due in more than 5 years, at {first:%Y-%m-%d %H:%M} UTC")
-    if cron.arity > _CRONTAB_FIELDS:
-        found.append(
-            f"it has {cron.arity} fields, so the first is seconds; crontab files have 5 fields"
-        )
+    found += [
+        f"it has {cron.arity} fields, so the first is seconds; crontab files have 5 fields"
+        for cron in crons
+        if cron.arity > _CRONTAB_FIELDS
+    ]
     if zone.alias_of:
         found.append(f"time zone {zone.name} is an old name; write {zone.alias_of}")
     return found
 
 
-def _first_days(timetable: Timetable, after: datetime) -> list[str]:
-    """Return the first three days on which the schedule comes due, as the wall shows them."""
+def _both_days(cron: Cron, zone: Zone, after: datetime) -> list[str]:
+    if cron.day.everything or cron.weekday.everything:
+        return []
+    days = ", ".join(_first_days(WallTimes(cron), zone, after))
+    rule = "both must fit" if cron.both_days else "either is enough"
+    return [f"day-of-month and day-of-week are both set and {rule}: first on {days}"]
+
+
+def _first_days(walls: WallTimes, zone: Zone, after: datetime) -> list[str]:
+    """Return the first three days that an expression names, as the wall shows them."""
     days: list[str] = []
-    at = (after - _EPOCH) // timedelta(seconds=1)
-    wall = timetable.walls.first(at + timetable.zone.offset(at) + 1)
+    at = epoch(after)
+    wall = walls.first(at + zone.offset(at) + 1)
     while wall is not None and len(days) < _SHOWN_TIMES:
         day = _EPOCH + timedelta(seconds=wall)
         days.append(f"{WEEKDAYS[day.isoweekday() % 7]} {day:%Y-%m-%d}")
-        wall = timetable.walls.first((wall // DAY_S + 1) * DAY_S)
+        wall = walls.first((wall // DAY_S + 1) * DAY_S)
     return days
 
 
-def _uneven_steps(cron: Cron) -> list[str]:
+def _steps(cron: Cron) -> list[str]:
     fields = (cron.second, cron.minute, cron.hour, cron.day, cron.month, cron.weekday)
     kinds = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
     pairs = zip(kinds, fields, strict=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 
+from timeball.core.cron.expression import Expression
 from timeball.core.cron.fields import (
     DAY,
     HOUR,
@@ -46,8 +47,12 @@ _LISTED_DAYS_MAX = 5
 _RUN_MIN = 3
 
 
-def prose(cron: Cron) -> str:
+def prose(expression: Expression) -> str:
     """Return when an expression comes due, as in `at 09:00, Monday to Friday`."""
+    return _prose(expression) if isinstance(expression, Cron) else expression.prose()
+
+
+def _prose(cron: Cron) -> str:
     clocks = _clocks(cron)
     said, days = f"at {_and(clocks)}" if clocks else _pulses(cron), _days(cron)
     if days == "every day" and not clocks and cron.month.everything:

@@ -54,7 +54,7 @@ class Recurrence:
     def prose(self) -> str:
         """Return the rule in words."""
         begin, rule = self.text.split()
-        return f"by the recurrence {rule}, from {begin.replace('T', ' ')}"
+        return f"by the recurrence {rule}, from {begin.replace('T', ' ').removesuffix(':00')}"
 
     def first(self, wall: int) -> int | None:
         """Return the first such wall time not before `wall`, or None."""
