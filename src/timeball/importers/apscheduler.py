@@ -20,7 +20,7 @@ from timeball.importers.apscheduler_trigger import (
     trigger_timing,
 )
 from timeball.importers.found import Findings, Found, KindCall, Options, Origin
-from timeball.importers.gathering import Gathering, Timing, needs
+from timeball.importers.gathering import Gathering, Timing, needs, unnamed
 from timeball.importers.python_calls import called_kind, local_functions
 from timeball.importers.python_source import read_python
 from timeball.importers.python_values import Scope, walk
@@ -149,11 +149,7 @@ class _Reading:
         remarks = [*timing.needs, *options.needs]
         if not complete:
             args = {}
-            shown = self._source.text_of(adding.given["args"])
-            remarks.append(
-                f"args {shown} have no names, and the arguments of a job have: write each as "
-                "NAME = value in its args, and take the schedule in"
-            )
+            remarks.append(unnamed(self._source.text_of(adding.given["args"])))
         bounds = {"start_at": timing.start_at, "end_at": timing.end_at, "jitter_s": timing.jitter_s}
         return Found(
             name=name,

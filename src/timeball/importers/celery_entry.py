@@ -11,7 +11,7 @@ from typing import Any, Final
 from timeball.errors import UsageError
 from timeball.importers.celery_schedule import celery_timing
 from timeball.importers.found import Found, KindCall, Options
-from timeball.importers.gathering import needs
+from timeball.importers.gathering import needs, unnamed
 from timeball.importers.python_values import Scope
 
 _PRIORITY_MAX: Final = 9
@@ -102,11 +102,7 @@ def _arguments(entry: CeleryEntry, scope: Scope, said: _Said) -> tuple[dict[str,
     parameters = entry.parameters
     if parameters is not None and len(placed) <= len(parameters):
         return dict(zip(parameters, placed, strict=False)) | args, True
-    shown = scope.source.text_of(entry.parts["args"])
-    said.needs.append(
-        f"args {shown} have no names, and the arguments of a job have: write each as NAME = value "
-        "in its args, and take the schedule in"
-    )
+    said.needs.append(unnamed(scope.source.text_of(entry.parts["args"])))
     return args, False
 
 

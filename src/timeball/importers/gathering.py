@@ -89,6 +89,18 @@ def needs(line: int, name: str, texts: Iterable[str]) -> tuple[Needs, ...]:
     return tuple(Needs(line=line, name=name, text=redacted(text)) for text in texts)
 
 
+def unnamed(args: str) -> str:
+    """Return the need of arguments that are given by place.
+
+    Args:
+        args: What their author wrote.
+    """
+    return (
+        f"args {args} have no names, and the arguments of a job have: import the file, write each "
+        "as NAME = value in the args of the schedule, and take the # away before it"
+    )
+
+
 def _check_storable(found: Found) -> None:
     """Refuse what no file of schedules can hold.
 
