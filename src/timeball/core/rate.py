@@ -21,7 +21,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Self
 
@@ -73,6 +73,13 @@ class Rate:
     per_s: Fraction
     burst: int | None
     spread: bool
+    # What follows from those is worked out once: makespans ask for it start by start.
+    window_ns: int = field(compare=False)
+    """P, the length of the window."""
+    capacity: int = field(compare=False)
+    """C, the most that may start at one instant, and so the largest weight of a job."""
+    refill_per_ns: Fraction = field(compare=False)
+    """The rate in the long run: ``R / P``, of a spread one ``(R - C + 1) / P``."""
 
     def __init__(
         self,
@@ -106,6 +113,13 @@ class Rate:
         object.__setattr__(self, "per_s", window_s)
         object.__setattr__(self, "burst", burst)
         object.__setattr__(self, "spread", spread)
+        object.__setattr__(self, "window_ns", int(window_s * NS_PER_S))
+        capacity, refill = burst or self.count, self.count
+        if spread:
+            capacity = math.ceil(self.count * SPREAD_SLACK / max(Fraction(1), window_s))
+            refill = self.count - capacity + 1
+        object.__setattr__(self, "capacity", capacity)
+        object.__setattr__(self, "refill_per_ns", Fraction(refill, self.window_ns))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -141,24 +155,6 @@ class Rate:
         return self.burst is None and not self.spread
 
     @property
-    def window_ns(self) -> int:
-        """P, the length of the window."""
-        return int(self.per_s * NS_PER_S)
-
-    @property
-    def capacity(self) -> int:
-        """C, the most that may start at one instant, and so the largest weight of a job."""
-        if not self.spread:
-            return self.burst or self.count
-        return math.ceil(self.count * SPREAD_SLACK / max(Fraction(1), self.per_s))
-
-    @property
-    def refill_per_ns(self) -> Fraction:
-        """The rate in the long run: ``R / P``, of a spread one ``(R - C + 1) / P``."""
-        refill = self.count - self.capacity + 1 if self.spread else self.count
-        return Fraction(refill, self.window_ns)
-
-    @property
     def gap_ns(self) -> int:
         """H, the rest after which no earlier start counts any more: P, of a bucket C / r."""
         return self.window_ns if self.is_window else math.ceil(self.capacity / self.refill_per_ns)
@@ -174,9 +170,10 @@ class Rate:
         assert k >= 1
         if self.is_window:
             return (k - 1) // self.count * self.window_ns
+        starts, ns = self.refill_per_ns.numerator, self.refill_per_ns.denominator
         if self.capacity == 1:  # each gap is rounded up by itself: nothing can be made up for
-            return (k - 1) * math.ceil(1 / self.refill_per_ns)
-        return max(0, math.ceil((k - self.capacity) / self.refill_per_ns))
+            return (k - 1) * -(-ns // starts)
+        return max(0, -(-(k - self.capacity) * ns // starts))
 
     def check_weight(self, weight: int) -> None:
         """Raise UsageError where a job of this weight could never start."""
