@@ -91,6 +91,8 @@ def test_holidays_are_those_of_the_place() -> None:
         ("holidays:../../etc", "names no place"),
         ("company", "no date, cron expression or calendar"),
         ("2026-02-30", "does not exist"),
+        ("2026-01-01/2026-02-30", "does not exist"),
+        ("2026-01-02/2026-01-01", "exchange the dates"),
         ("25.12.2026", "no date, cron expression or calendar"),
         ("0 0 30 2 *", "never comes due"),
         ("@every 5m", "nickname"),

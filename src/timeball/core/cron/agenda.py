@@ -4,6 +4,7 @@ What falls due is each instant's own: none depends on the clock, on where the as
 on the machine that asks. Occurrences that do not run are told too, with the reason:
 
 - "excluded": the wall shows a time that the terms exclude;
+  (What is moved to another day is an occurrence of that day, and of no other.)
 - "gap": the wall time does not exist and the policy is to skip it. Its instant is where it would
   be had the clock not jumped (02:30 in a gap from 02:00 to 03:00 is 03:30). Where that instant
   is an occurrence of its own, as it is for a schedule of every hour, nothing is left out of the
@@ -23,7 +24,7 @@ from timeball.core.cron.exclusion import Closed, Exclusion, Moved, read_exclusio
 from timeball.core.cron.expression import Expression, Walls, read
 from timeball.core.cron.fields import Cron, spread
 from timeball.core.cron.instants import Instants, epoch
-from timeball.core.cron.occurrences import Occurrence, RuleInstants, occurrence
+from timeball.core.cron.occurrences import SEAM_S, Occurrence, RuleInstants, occurrence
 from timeball.core.cron.policy import Dst, Gap, Overlap, Policy, resolve
 from timeball.core.cron.terms import OnExcluded, Terms
 from timeball.core.cron.walltime import DAY_S, WallTimes
@@ -163,6 +164,9 @@ class Agenda(Instants):
             at = max(at, _ceiling(terms.start_at))
         if before is None:
             before = epoch(terms.end_at) + 1 if terms.end_at else at + DAY_S
+        near = self.zone.starts[self.zone.index(before - 1)]
+        if near + SEAM_S < at:
+            return None  # no clock jumps there: nearly always
         shifting = (replace(s, gap=Gap.SHIFT) for s in self.sources if isinstance(s, RuleInstants))
         moved = (each.moved(at, before) for each in shifting)
         return min((each for each in moved if each is not None), default=None)

@@ -27,8 +27,9 @@ _RUN_DAYS_MAX: Final = 366
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What is excluded: whole days in three forms, and parts of days."""
+    """What is excluded: whole days in four forms, and parts of days."""
 
+    dates: frozenset[int]
     ranges: tuple[tuple[int, int], ...]
     calendars: tuple[Closed, ...]
     days: tuple[Walls, ...]
@@ -37,7 +38,7 @@ class Exclusion:
 
     def covers_day(self, day: int) -> bool:
         """Return whether a whole day is excluded, counted from 1970-01-01."""
-        if any(first <= day <= last for first, last in self.ranges):
+        if day in self.dates or any(first <= day <= last for first, last in self.ranges):
             return True
         if any(walls.first(day * DAY_S) == day * DAY_S for walls in self.days):
             return True
@@ -56,7 +57,7 @@ class Exclusion:
         return any(closed(shown_day) for closed in self.calendars)
 
     def __bool__(self) -> bool:
-        return bool(self.ranges or self.calendars or self.days or self.parts)
+        return bool(self.dates or self.ranges or self.calendars or self.days or self.parts)
 
 
 def read_exclusion(texts: Sequence[str], calendars: Mapping[str, Closed]) -> Exclusion:
@@ -65,10 +66,13 @@ def read_exclusion(texts: Sequence[str], calendars: Mapping[str, Closed]) -> Exc
     Raises:
         InvalidSchedule: A text is none of these, or names a calendar that is not known.
     """
-    ranges, names, days, parts = [], [], [], []
+    dates, ranges, names, days, parts = set(), [], [], [], []
     for text in texts:
         if found := _DATES.fullmatch(text):
-            ranges.append((_day(text, found[1]), _day(text, found[2] or found[1])))
+            if found[2]:
+                ranges.append(_range(text, found[1], found[2]))
+            else:
+                dates.add(_day(text, found[1]))
         elif " " in text or text.startswith("@"):
             cron = parse(text)
             walls = WallTimes(cron)
@@ -78,7 +82,7 @@ def read_exclusion(texts: Sequence[str], calendars: Mapping[str, Closed]) -> Exc
                 parts.append((walls, cron.unit_s))
         else:
             names.append(_calendar(text, calendars))
-    return Exclusion(tuple(ranges), tuple(names), tuple(days), tuple(parts))
+    return Exclusion(frozenset(dates), tuple(ranges), tuple(names), tuple(days), tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,13 @@ def _whole_days(cron: Cron) -> bool:
         and len(cron.hour.values) == HOUR.size
         and (cron.unit_s == MINUTE.size or len(cron.second.values) == MINUTE.size)
     )
+
+
+def _range(text: str, first: str, last: str) -> tuple[int, int]:
+    found = _day(text, first), _day(text, last)
+    if found[1] < found[0]:
+        raise InvalidSchedule(f"exclude {shown(text)} ends before it begins; exchange the dates")
+    return found
 
 
 def _day(text: str, day: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 LAST = -1
@@ -139,7 +139,7 @@ class Field:
     """One field: its list items as written, and the plain values among them in order."""
 
     items: tuple[Item, ...]
-    values: tuple[int, ...]
+    values: tuple[int, ...] = field(repr=False)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.items))

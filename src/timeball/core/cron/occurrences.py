@@ -20,7 +20,7 @@ from timeball.core.cron.walltime import WallTimes
 from timeball.core.cron.zone import Zone
 
 # A wall time due in one stretch lies less than this from where another would put it
-_SEAM_S = 2 * 86_400
+SEAM_S = 2 * 86_400
 _FOREVER = 2**62
 
 
@@ -72,12 +72,12 @@ class WallInstants(Instants):
         """Return the first instant not before `at`, both in epoch seconds."""
         zone = self.zone
         i = zone.index(at)
-        if at - zone.starts[i] > _SEAM_S:  # no seam within reach: nearly always
+        if at - zone.starts[i] > SEAM_S:  # no seam within reach: nearly always
             wall = self.walls.first(at + zone.offsets[i])
             if wall is None:
                 return None
             found = wall - zone.offsets[i]
-            if i + 1 == len(zone.starts) or found < zone.starts[i + 1] - _SEAM_S:
+            if i + 1 == len(zone.starts) or found < zone.starts[i + 1] - SEAM_S:
                 return found
         return self._first_by_stretches(at, i)
 
@@ -96,8 +96,8 @@ class WallInstants(Instants):
                 return found
             # A seam close by may set the wall back to before the search began. Past that,
             # nothing is due in the stretches that end before the wall shows what was found.
-            near = zone.index(max(at, begin) + _SEAM_S) > i
-            i = i + 1 if near else max(i + 1, zone.index(found - _SEAM_S))
+            near = zone.index(max(at, begin) + SEAM_S) > i
+            i = i + 1 if near else max(i + 1, zone.index(found - SEAM_S))
         return None
 
     def last(self, at: int) -> int | None:
@@ -115,8 +115,8 @@ class WallInstants(Instants):
                 return None
             if found >= begin:
                 return found
-            near = zone.index(min(at, end) - _SEAM_S) < i
-            i = i - 1 if near else min(i - 1, zone.index(found + _SEAM_S))
+            near = zone.index(min(at, end) - SEAM_S) < i
+            i = i - 1 if near else min(i - 1, zone.index(found + SEAM_S))
         return None
 
     def moved(self, at: int, before: int) -> int | None:
@@ -143,7 +143,7 @@ class WallInstants(Instants):
     def _first_moved(self, i: int, at: int) -> int | None:
         """Return the first instant not before `at` that a gap moved into stretch `i`."""
         gap = self._gap(i)
-        if gap is None or at >= gap[0] + _SEAM_S:
+        if gap is None or at >= gap[0] + SEAM_S:
             return None
         start, before, after = gap
         if self.gap is Gap.SHIFT:
