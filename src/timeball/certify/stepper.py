@@ -22,6 +22,9 @@ from timeball.certify.story import Outcome, Step
 CLOCK: Final = -1
 """The number that stands for the clock among those that may go on: time passes."""
 
+_CHOICES: Final = 1 << 20
+"""What is no thread and can be chosen has numbers from here on."""
+
 _JOIN_S: Final = 10.0
 _TOOL: Final = 4  # of those that `sys.monitoring` leaves to anybody
 _here = threading.local()
@@ -176,6 +179,14 @@ class Stepper:
             self._pass_on(actor)
             actor.waits_for = actor.until_ns = None
         return awaited.ready()
+
+    def pick(self, count: int) -> int:
+        """Return which of `count` choices the schedule takes; another than the first costs."""
+        if self._over.is_set():
+            raise Abandoned
+        if count < 2:  # noqa: PLR2004 - no choice
+            return 0
+        return self._chooser.choose(range(_CHOICES, _CHOICES + count), preempts=True)
 
     def play(self, actor: Actor) -> None:
         """Run the body of an actor: the target of its thread."""

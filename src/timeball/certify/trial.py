@@ -5,13 +5,15 @@ from __future__ import annotations
 import atexit
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pkgutil import iter_modules
 from typing import Any, Final
 
 from timeball import engine
 from timeball.certify import modelled
+from timeball.certify.looped import ASYNCIO
 from timeball.certify.overlay import Overlay, Patch
 from timeball.certify.stepper import Chooser, Stepper, check, here, switch_point
 from timeball.certify.story import Outcome
@@ -25,7 +27,7 @@ COPIED: Final = (
     *(f"timeball.engine.{module.name}" for module in iter_modules(engine.__path__)),
 )
 STEPPED: Final = ("agenda", "doorbell", "engine", "gate", "room", "section", "threads", "waits")
-"""Modules of the engine in which every line is a switch point."""
+"""Modules of the engine in which every line is a switch point, unless a scenario says others."""
 RAN: Final = (State.SUCCEEDED, State.FAILED)
 
 
@@ -41,7 +43,7 @@ class Trial:
     def __init__(self, copies: Overlay, workers: int, **options: Any) -> None:
         self.copies = copies
         self.workers = workers
-        self.scheduler = copies["timeball.engine.scheduler"].Scheduler(workers, **options)
+        self.scheduler: Any = self._make(workers, **options)
         self.agenda = self.scheduler._engine.agenda  # noqa: SLF001 - what is on trial is its inside
         self.jobs: list[Any] = []
         self.calls: Counter[str] = Counter()
@@ -51,26 +53,34 @@ class Trial:
         """When callables were called, as they themselves saw it."""
         self._inside = 0
 
+    def _make(self, workers: int, **options: Any) -> Any:
+        return self.copies["timeball.engine.scheduler"].Scheduler(workers, **options)
+
+    @contextmanager
+    def called(self, name: str) -> Iterator[None]:
+        """Observe a call of the job of that name."""
+        again = self.ends.pop(name, State.FAILED) is State.FAILED
+        self.calls[name] += 1
+        check("once", again, f"{name} was called {self.calls[name]} times")
+        self.ends[name] = State.RUNNING
+        self.stamps_ns.append(here().stepper.now_ns)
+        self._inside += 1
+        check("slots", self._inside <= self.workers, f"{self._inside} jobs run at once")
+        switch_point()
+        try:
+            yield
+            self.ends[name] = State.SUCCEEDED
+        finally:
+            if self.ends[name] is State.RUNNING:
+                self.ends[name] = State.FAILED
+            self._inside -= 1
+
     def submit(self, name: str, body: Callable[[], Any] = lambda: None, **options: Any) -> Any:
         """Submit a job that is observed, and return its handle."""
 
         def observed() -> Any:
-            again = self.ends.pop(name, State.FAILED) is State.FAILED
-            self.calls[name] += 1
-            check("once", again, f"{name} was called {self.calls[name]} times")
-            self.ends[name] = State.RUNNING
-            self.stamps_ns.append(here().stepper.now_ns)
-            self._inside += 1
-            check("slots", self._inside <= self.workers, f"{self._inside} jobs run at once")
-            switch_point()
-            try:
-                value = body()
-                self.ends[name] = State.SUCCEEDED
-                return value
-            finally:
-                if self.ends[name] is State.RUNNING:
-                    self.ends[name] = State.FAILED
-                self._inside -= 1
+            with self.called(name):
+                return body()
 
         job = self.scheduler.submit(observed, id=name, **options)
         self.jobs.append(job)
@@ -119,12 +129,15 @@ def shown(counts: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a few threads do to an engine, and what is checked."""
+    """What a few threads, or callbacks of a loop, do to an engine, and what is checked."""
 
     play: Callable[[Overlay], None]
     opcodes: tuple[str, ...] = ()
     delays: bool = True
     """Whether any thread may be late; where not, promises about times can be checked."""
+
+    stepped: tuple[str, ...] = STEPPED
+    """Modules of the engine in which every line is a switch point."""
 
     @property
     def name(self) -> str:
@@ -135,8 +148,9 @@ class Scenario:
         self, copies: Overlay, chooser: Chooser, functions: Collection[str] | None = None
     ) -> Outcome:
         """Run it once; with switch points in these functions only, and where there are waits."""
-        copies["timeball.engine.scheduler"]  # makes the copies outside of the run
-        stepped = {f"timeball.engine.{name}" for name in STEPPED}
+        for module in ("scheduler", "async_scheduler", "kernel"):
+            copies[f"timeball.engine.{module}"]  # makes the copies outside of the run
+        stepped = {f"timeball.engine.{name}" for name in self.stepped}
         files = [file for name, file in copies.files.items() if name in stepped]
         stepper = Stepper(
             chooser, files=files, functions=functions, opcodes=self.opcodes, delays=self.delays
@@ -148,6 +162,7 @@ def engine_copies(patches: Sequence[Patch] = (), label: str = "patched") -> Over
     """Return copies of the engine, with patches, for trials under the stepper."""
     # What a copy would have the interpreter call at its end, or at a fork, is none of its business.
     unhooked = {
+        "asyncio": ASYNCIO,
         "atexit": modelled.module(atexit, register=lambda call: call),
         "os": modelled.module(os, register_at_fork=lambda **_: None),
     }

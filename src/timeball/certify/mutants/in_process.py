@@ -1,7 +1,7 @@
-"""P01 to P24: the classic defects of schedulers, put into the in-process engine one at a time.
+"""P01 to P26: the classic defects of schedulers, put into the in-process engine one at a time.
 
-P21 to P24 are this engine's own: its one subtle rule, its second stamp, and two defects that it
-had until the stepper found them.
+P21 to P26 are this engine's own: its one subtle rule, its second stamp, two defects that it had
+until the stepper found them, the event loop's doorbell, and the hand-over to the durable worker.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Final
 
 from timeball.certify.mutants.record import Mutant
 from timeball.certify.overlay import Patch
-from timeball.certify.scenarios import jobs, paces
+from timeball.certify.scenarios import jobs, loops, paces, turns
 
 _CLAIM: Final = ("timeball.engine.agenda", "Agenda._claim")
 _STEP: Final = ("timeball.engine.threads", "Threads._step")
 _ADMIT: Final = ("timeball.core.limiter", "WindowLimiter.admit")
 _FINISH: Final = ("timeball.engine.agenda", "Agenda.finish")
+_PUMP: Final = ("timeball.engine.crews", "LoopCrew._pump")
 _CANCEL: Final = ("timeball.engine.agenda", "Agenda.cancel")
 
 _ROUND: Final = "attempt = agenda.round(done, said, section.clock_ns())"
@@ -360,6 +361,36 @@ MUTANTS: Final = (
                 "    while True:\n"
                 "        self._line.popleft().turn_away()",
                 "while self._line:\n    self._line.popleft().turn_away()",
+            ),
+        ),
+    ),
+    Mutant(
+        id="P25",
+        defect="the loop takes a ring for answered after it has looked, not before",
+        scenario=loops.FUNCTIONS_AMONG_COROUTINES,
+        check="lost-wake-up",
+        patches=(
+            Patch(*_PUMP, "self._ringing = False", "pass"),
+            Patch(
+                *_PUMP,
+                "if wake_ns != self._timer_ns:\n    self._set_timer(wake_ns)",
+                "self._ringing = False\n"
+                "if wake_ns != self._timer_ns:\n"
+                "    self._set_timer(wake_ns)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="P26",
+        defect="the worker copies what has ended, and clears it in a second step",
+        scenario=turns.OFFERS_WHILE_OTHERS_END,
+        check="lost",
+        patches=(
+            Patch(
+                "timeball.engine.kernel",
+                "Kernel.take_ended",
+                "with self._section.visit():\n    ended, self.slots.ended = self.slots.ended, []",
+                "ended = self.slots.ended.copy()\nself.slots.ended.clear()",
             ),
         ),
     ),

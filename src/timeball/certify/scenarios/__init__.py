@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from timeball.certify.scenarios import jobs, paces
+from timeball.certify.scenarios import jobs, loops, paces, turns
 
-SCENARIOS: Final = (*jobs.ALL, *paces.ALL)
+SCENARIOS: Final = (*jobs.ALL, *paces.ALL, *loops.ALL, *turns.ALL)
