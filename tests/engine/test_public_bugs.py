@@ -1,7 +1,8 @@
 """What went wrong in other schedulers, in public, and must not go wrong here.
 
-Numbers 14 to 16, about processes, are in `test_process_deaths.py`; 7 and 20, about weights and
-who leaves a limiter's line, in `test_rates.py`; 13 and 24, about ends and forks, in `test_ends.py`.
+Number 7, about weights, is in `test_weights.py`; 13 and 24, about ends and forks, in
+`test_ends.py`; 14 and 16, about processes, in `test_runners.py`; 15, about their deaths, in
+`test_process_deaths.py`; 20, about who leaves a limiter's line, in `test_rates.py`.
 """
 
 from __future__ import annotations

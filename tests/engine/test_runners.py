@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable
@@ -127,3 +128,39 @@ class Unfit:
 
     def __repr__(self) -> str:
         return "<unfit 7>"
+
+
+@pytest.mark.slow
+def test_14_tiny_jobs_by_the_thousand_come_to_an_end(scheduler: Make) -> None:
+    s = scheduler(2, runner="processes")
+    for number in range(5_000):
+        s.submit(jobs.nothing, number)
+    s.wait(timeout_s=5 * PATIENCE_S)
+    assert s.counts()[State.SUCCEEDED] == 5_000
+
+
+@pytest.mark.slow
+def test_16_one_exit_among_a_hundred_jobs_fails_that_one_alone(scheduler: Make) -> None:
+    s = scheduler(2, runner="processes")
+    handles = [s.submit(*((os._exit, 1) if n == 50 else (jobs.add, n))) for n in range(100)]
+    s.wait(timeout_s=PATIENCE_S)
+    deadly = handles.pop(50)
+    assert (deadly.state, deadly.reason) == (State.FAILED, "quarantined")
+    assert [handle.result() for handle in handles] == [n + 1 for n in range(100) if n != 50]
+
+
+@pytest.mark.slow
+def test_the_exit_of_the_program_ends_a_process_whose_job_never_returns() -> None:
+    code = (
+        "import time, timeball.engine.scheduler as m\n"
+        "s = m.Scheduler(workers=1, runner='processes')\n"
+        "s.submit(time.sleep, 1000)\n"
+        "m.Scheduler.shutdown.__kwdefaults__['deadline_s'] = 0.3\n"
+    )
+    with jobs.marking() as mark:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert jobs.eventually(lambda: not jobs.marked(mark))
+    assert done.returncode == 0
+    assert "1 (sleep)" in done.stderr
