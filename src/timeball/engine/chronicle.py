@@ -21,7 +21,7 @@ from timeball.core.rate import NS_PER_S, violations
 from timeball.core.records import Delivery
 from timeball.core.report import BatchRecord
 from timeball.core.states import Ending, State
-from timeball.engine.handles import Attempt, Work
+from timeball.engine.handles import NEVER_NS, Attempt, Work
 from timeball.engine.idleness import Idleness
 from timeball.engine.options import Options
 
@@ -38,6 +38,8 @@ class Snapshot(NamedTuple):
     histories: list[JobHistory]
     counts: dict[State, int]
     """By the counters of the agenda, to be held against the states."""
+
+    idleness: Idleness
 
 
 def attempt_records(
@@ -66,6 +68,12 @@ def attempt_records(
                 weight=work.form.weight,
             )
             backoff_ns = int(attempt.delay_s * NS_PER_S)
+
+
+def first_ready_ns(works: Iterable[Work]) -> int:
+    """Return when the first of some jobs first lined up; nothing before concerns any of them."""
+    firsts = (work.attempts[0] if work.last is not None else work for work in works)
+    return min((first.ready_ns for first in firsts), default=NEVER_NS)
 
 
 def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
@@ -148,16 +156,14 @@ def idle_spans(
             free_ns = max(free_ns, to_ns)
 
 
-def batch_record(
-    snapshot: Snapshot, idleness: Idleness, options: Options
-) -> BatchRecord[int | str]:
+def batch_record(snapshot: Snapshot, options: Options) -> BatchRecord[int | str]:
     """Return what the report is made from."""
     ids = {work.id for work in snapshot.works}
     return BatchRecord(
         states={w.id: s for w, s in zip(snapshot.works, snapshot.states, strict=True)},
         attempts=snapshot.attempts,
         workers=options.workers,
-        idle=list(idle_spans(snapshot.attempts, idleness, options.workers)),
+        idle=list(idle_spans(snapshot.attempts, snapshot.idleness, options.workers)),
         limit=options.limit,
         parents={
             work.id: [parent.id for parent in work.more.after if parent.id in ids]

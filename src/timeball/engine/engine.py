@@ -27,6 +27,7 @@ from timeball.engine.chronicle import (
     Snapshot,
     attempt_records,
     batch_record,
+    first_ready_ns,
     history_of,
     violations_in,
 )
@@ -45,6 +46,9 @@ GUARD_NS: Final = 500_000
 
 LATE_NS: Final = 200_000
 """A start that has not been called after so long is stamped again."""
+
+CHANGES: Final = 10_000
+"""So many changes of why slots are idle are kept in any case."""
 
 
 class Engine:
@@ -84,6 +88,7 @@ class Engine:
         self._new_job = Submission(self, handle, options=options, runner=runner).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
+        self._changes_max = CHANGES
         waits = Waits(self)
         self.wait, self.wait_async = waits.wait, waits.wait_async
 
@@ -237,6 +242,7 @@ class Engine:
                 list(attempt_records(works, self.agenda.idleness, now_ns)),
                 [history_of(work, at, self.uuid) for at, work in enumerate(works, start=1)],
                 counts,
+                self.agenda.idleness.copy(),
             )
 
     def records(self) -> list[AttemptRecord[int | str]]:
@@ -247,7 +253,7 @@ class Engine:
 
     def report(self) -> BatchReport:
         """Return how the batch went."""
-        return BatchReport.of(batch_record(self.snapshot(), self.agenda.idleness, self.options))
+        return BatchReport.of(batch_record(self.snapshot(), self.options))
 
     def violations(self) -> list[Violation]:
         """Return what is on record against the contract."""
@@ -277,6 +283,14 @@ class Engine:
             del self.agenda.jobs[old.id]
             if isinstance(old.id, str):
                 del self._named[old.id]
+        if len(self.agenda.idleness) >= self._changes_max:
+            self._forget_idleness()
+
+    def _forget_idleness(self) -> None:
+        arriving = (each for each in self.agenda.inbox.copy() if isinstance(each, Work))
+        self.agenda.idleness.forget(first_ready_ns([*self.agenda.jobs.values(), *arriving]))
+        # Twice what is left: so what looking costs stays in proportion to what there was to do.
+        self._changes_max = max(CHANGES, 2 * len(self.agenda.idleness))
 
     def breaks(self) -> None:
         """Say that a bug of ours has ended a worker: whoever waits is told."""

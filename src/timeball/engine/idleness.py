@@ -2,7 +2,8 @@
 
 While any slot is idle, the reason is a property of the agenda and the same for all idle slots.
 So one line of changes is kept, 17 bytes each, and the gaps between the attempts of a slot are cut
-by it. Whatever a gap is cut into, its parts add up to it.
+by it. Whatever a gap is cut into, its parts add up to it. Changes that no remembered attempt has
+seen can be forgotten.
 """
 
 from __future__ import annotations
@@ -33,6 +34,21 @@ class Idleness:
         self._now = (_QUEUE, NEVER_NS)
         self.is_dispatch = False
         """Whether that is the cause at present."""
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def copy(self) -> Idleness:
+        """Return the timeline as it is now, for whoever reads it outside the lock."""
+        copy = Idleness()
+        copy._at, copy._until, copy._causes = self._at[:], self._until[:], self._causes[:]
+        return copy
+
+    def forget(self, before_ns: int) -> None:
+        """Forget all that was over by then; nothing earlier may be asked about any more."""
+        over = max(0, bisect_right(self._at, before_ns) - 1)
+        for line in (self._at, self._until, self._causes):
+            del line[:over]
 
     def mark(self, now_ns: int, cause: Cause, until_ns: int = NEVER_NS) -> None:
         """Note that from now on a slot is idle for this cause, which ends at `until_ns` at last."""
