@@ -146,6 +146,21 @@ def test_what_cannot_be_said_needs_a_person_with_its_line(written: str, why: str
     assert why in lost(f"'schedule': {written}")
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        r"'schedule': 60, 'kwargs': {'a': '\ud800'}",
+        r"'schedule': 60, 'options': {'queue': '\ud800'}",
+        "'schedule': 60, 'kwargs': {'a': float('nan')}",
+        "'schedule': 60, 'kwargs': {'a': 1e999}",
+        "'schedule': 60, 'kwargs': {'a': timedelta(1)}",
+        "'schedule': 60, 'kwargs': {'a': b'x'}",
+    ],
+)
+def test_what_no_file_can_hold_needs_a_person(entry: str) -> None:
+    assert lost(entry)
+
+
 def test_a_clock_that_names_one_zone_is_that_zone() -> None:
     clock = "lambda: dt.datetime.now(pytz.timezone('Asia/Seoul'))"
     assert one(f"'schedule': crontab(minute=0, nowfun={clock})").tz == "Asia/Seoul"
@@ -284,6 +299,7 @@ def hello(name): ...
         ("from zoneinfo import ZoneInfo\ntimezone = ZoneInfo('Asia/Riyadh')", "Asia/Riyadh"),
         ("app = Celery('x', timezone='Asia/Riyadh')", "Asia/Riyadh"),
         ("enable_utc = False", None),
+        ("enable_utc = []", "UTC"),
     ],
 )
 def test_the_zone_follows_celerys_rule(text: str, tz: str | None) -> None:

@@ -119,6 +119,7 @@ def test_schedules_keep_their_zone_and_interval(
         ({"schedule": '"TZ=UTC @daily"', "spec": "timeZone: Asia/Tokyo"}, "write one of them"),
         ({"spec": "timeZone: Mars/Olympus"}, "Mars/Olympus"),
         ({"spec": "concurrencyPolicy: Never"}, "write Allow, Forbid, Replace"),
+        ({"spec": "concurrencyPolicy: []"}, "write Allow, Forbid, Replace"),
         ({"job": "backoffLimit: many"}, "no whole number"),
         ({"container": "args: [x]"}, "hidden in the image tool:1"),
         ({"container": "command: [1]"}, "put each word in quotes"),

@@ -206,7 +206,7 @@ class _Reading:
     def _zone(self) -> str | None:
         """Return the zone of what names none, by Celery's own rule."""
         zones = {self._value("timezone", place) for place in self._settings["timezone"]}
-        utc = {self._value("enable_utc", place) for place in self._settings["enable_utc"]}
+        utc = [self._value("enable_utc", place) for place in self._settings["enable_utc"]]
         if len(zones) > 1:
             named = ", ".join(sorted(map(str, zones)))
             line = self._settings["timezone"][-1].node.lineno
@@ -215,7 +215,7 @@ class _Reading:
         zone = zones.pop() if zones else None
         if zone is not None:
             return str(zone)
-        if utc == {False}:
+        if utc and all(value is False for value in utc):
             self._out.note("enable_utc is off and no timezone is set: Celery takes the machine's")
             return None
         self._out.note("no timezone is set here: Celery's own default is UTC")

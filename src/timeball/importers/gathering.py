@@ -6,13 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from timeball.core.cron import load_zone
 from timeball.core.cron.expression import read
 from timeball.errors import UsageError
-from timeball.importers.found import CommandCall, Findings, Found, KindCall, Needs, Origin
+from timeball.importers.found import Findings, Found, Needs, Origin
 from timeball.importers.redaction import redacted
 
 
@@ -109,13 +109,8 @@ def _check_storable(found: Found) -> None:
     """
     if not found.name or not found.name.isprintable():
         raise UsageError(f"its name {found.name!r} cannot be shown: write printable text")
-    match found.runs:
-        case KindCall(args=args):
-            try:
-                json.dumps(args, allow_nan=False)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise UsageError(
-                    f"its arguments are no JSON ({error}): write plain values"
-                ) from None
-        case CommandCall():
-            return
+    try:
+        json.dumps(asdict(found.runs), ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(found.options.given(), ensure_ascii=False, default=str).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"what it runs is no JSON ({error}): write plain values") from None

@@ -125,7 +125,7 @@ def _timing(spec: Table) -> Timing:
 
 def _overlap(spec: Table) -> str | None:
     policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in _OVERLAP:
+    if not isinstance(policy, str) or policy not in _OVERLAP:
         raise UsageError(f"concurrencyPolicy {policy!r}: write {', '.join(_OVERLAP)}")
     return _OVERLAP[policy]
 
