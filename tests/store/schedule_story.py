@@ -167,7 +167,7 @@ class ScheduleStory:
             assert part == pages[0][:2]
 
     def fire(self) -> None:
-        due = [store.due_schedules(1) for store in self.stores]
+        due = [world.due(1) for world in self.worlds]
         self.same([[(s.spec.name, s.cursor, s.next_at) for s in found] for _, found in due])
         now, found = due[0]
         if not found:

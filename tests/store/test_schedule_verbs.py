@@ -186,7 +186,7 @@ def test_a_schedule_ends_after_its_last_run(world: World) -> None:
     fire(world)
     found = world.store.schedule("hourly")
     assert (found.fired, found.next_at, found.due_at) == (2, None, None)
-    assert world.store.due_schedules(10)[1] == []
+    assert world.due(10)[1] == []
     assert fire(world) == []
     assert record(world) == ["pending", "pending", "max_runs"]
 
@@ -229,9 +229,9 @@ def test_a_paused_schedule_is_not_due_and_keeps_its_place(world: World) -> None:
     world.travel(3_600)
     paused = world.store.schedule("hourly")
     assert (paused.state, paused.cursor) == ("paused", found.cursor)
-    assert world.store.due_schedules(10)[1] == []
+    assert world.due(10)[1] == []
     assert world.store.resume(paused, Standing(paused.cursor, paused.next_at))
-    assert [s.spec.name for s in world.store.due_schedules(10)[1]] == ["hourly"]
+    assert [s.spec.name for s in world.due(10)[1]] == ["hourly"]
 
 
 def test_what_was_decided_before_a_pause_does_not_count(world: World) -> None:
@@ -326,9 +326,6 @@ def test_a_backfill_of_a_schedule_that_was_edited_does_nothing(world: World) -> 
     declare(world, args='{"n":1}')
     assert backfill(world, read.cursor, read=read) is None
     assert jobs(world) == []
-
-
-# On record
 
 
 def test_the_record_is_told_in_pages_latest_first(world: World) -> None:

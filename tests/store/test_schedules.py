@@ -49,7 +49,7 @@ def fire(
 
 
 def due(world: World, limit: int = 10) -> list[str]:
-    return [schedule.spec.name for schedule in world.store.due_schedules(limit)[1]]
+    return [schedule.spec.name for schedule in world.due(limit)[1]]
 
 
 def jobs(world: World) -> list:
@@ -70,7 +70,7 @@ def test_a_schedule_is_due_once_its_next_occurrence_has_come(world: World) -> No
     declare(world)
     assert due(world) == []
     world.travel(3_600)
-    now, found = world.store.due_schedules(10)
+    now, found = world.due(10)
     assert found == [read(world)]
     assert found[0].next_at is not None
     assert found[0].next_at <= now

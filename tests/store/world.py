@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from timeball.core.audit import audit, audit_schedules
-from timeball.core.records import Job, JobSpec, ScheduleSpec, Settlement, Turn, Verdict
+from timeball.core.records import (
+    Firing,
+    Job,
+    JobSpec,
+    Schedule,
+    ScheduleSpec,
+    Settlement,
+    Turn,
+    Verdict,
+)
 from timeball.core.states import Ending, State
 from timeball.store.base import Store
 from timeball.store.memory import MemoryStore
@@ -80,6 +89,16 @@ class World:
         (turn,) = self.claim(worker)
         assert turn.uuid == uuid
         return turn
+
+    def due(self, limit: int = 10) -> tuple[datetime, list[Schedule]]:
+        """The clock, and the schedules that are due by it."""
+        seen: list[Schedule] = []
+
+        def look(_: datetime, due: list[Schedule]) -> list[Firing]:
+            seen.extend(due)
+            return []
+
+        return self.store.fire_due(limit, look).now, seen
 
     def job(self, job: UUID | Turn) -> Job:
         return self.store.get(job if isinstance(job, UUID) else job.uuid)

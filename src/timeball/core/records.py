@@ -325,6 +325,17 @@ class Firing(NamedTuple):
     """Whether other zone data have moved its occurrences: what is to be decided counts anew."""
 
 
+class Fired(NamedTuple):
+    """What became of schedules that were due."""
+
+    now: datetime
+    """The clock that they were due by."""
+
+    due: int
+    answers: list[tuple[Firing, list[int] | None]]
+    """Each firing with what `Store.fire` says of it."""
+
+
 class ZoneUse(NamedTuple):
     """A zone that active schedules are in, and the zone data they were last computed with."""
 

@@ -14,7 +14,7 @@ specification, `postgres/` the one that lasts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
@@ -26,6 +26,7 @@ from timeball.core.records import (
     DecidedOccurrence,
     Delivery,
     Expired,
+    Fired,
     Firing,
     Job,
     JobSpec,
@@ -73,6 +74,10 @@ def schedule_job(spec: ScheduleSpec, uuid: UUID, args: str) -> JobSpec:
         delivery=Delivery(spec.delivery),
         timeout_s=spec.timeout_s,
     )
+
+
+Decide = Callable[[datetime, list[Schedule]], list[Firing]]
+"""Makes firings of schedules that are due by a clock; some may be left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +232,12 @@ class Store(Protocol):
         """
         ...
 
-    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
-        """Return the clock, and schedules that are due by it; none that is being fired now."""
+    def fire_due(self, limit: int, decide: Decide) -> Fired:
+        """Fire what `decide` makes of up to `limit` due schedules that nobody else is at.
+
+        `decide` is told the clock and the schedules, and must not call the store: they are
+        kept from others until it has returned and all is written.
+        """
         ...
 
     def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:

@@ -17,6 +17,7 @@ from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
     Decision,
+    Fired,
     Firing,
     JobSpec,
     OccurrenceDecision,
@@ -28,7 +29,7 @@ from timeball.core.records import (
 )
 from timeball.core.states import TERMINAL
 from timeball.errors import ScheduleNotFound
-from timeball.store.base import occurrence_job
+from timeball.store.base import Decide, occurrence_job
 from timeball.store.memory_rows import Row
 
 _ACTIVE: Final = "active"
@@ -103,13 +104,15 @@ class MemorySchedules(ABC):
                 self._change(_moved(held, standing), state=_ACTIVE)
             return held is not None
 
-    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
-        """See `Store.due_schedules`."""
+    def fire_due(self, limit: int, decide: Decide) -> Fired:
+        """See `Store.fire_due`."""
         with self._lock:
             now = self._clock()
             active = [s for s in self._listed() if s.state == _ACTIVE]
             due = sorted((s.due_at, s.id, s) for s in active if s.due_at and s.due_at <= now)
-            return now, [schedule for _, _, schedule in due[:limit]]
+        firings = decide(now, [schedule for _, _, schedule in due[:limit]])
+        answers = zip(firings, self.fire(firings), strict=True)
+        return Fired(now, len(due[:limit]), list(answers))
 
     def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
         """See `Store.fire`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Event
 from typing import Final, NamedTuple
@@ -29,7 +29,7 @@ BATCH: Final = 500
 """Schedules in one tick."""
 
 DECISIONS: Final = 2_000
-"""After so many decisions a tick writes what it has."""
+"""After so many decisions a tick leaves the rest to the next one."""
 
 DEFERENCE: Final = timedelta(seconds=60)
 """How long a schedule is left to nodes with newer zone data."""
@@ -91,47 +91,43 @@ class Ticker:
         """
         more = self._watch.look()
         self._store.admit(BATCH)
-        now, due = self._store.due_schedules(BATCH)
-        asked_at = self._monotonic()
-        jobs, decided = 0, False
-        for firings in self._decided(due, now):
-            for firing, made in zip(firings, self._store.fire(firings), strict=True):
-                jobs += len(made or ())
-                decided = decided or made is not None
-                more = more or (made is not None and _is_due(firing, now))
-        if more or (decided and len(due) == BATCH):
+        asked_at, broken = self._monotonic(), list[tuple[Schedule, str]]()
+        now, due, answers = self._store.fire_due(
+            BATCH, lambda now, due: self._decided(due, now, broken)
+        )
+        for schedule, error in broken:
+            _log.error("schedule %s is suspended: %s", schedule.spec.name, error)
+            self._store.suspend(schedule, error)
+        jobs = sum(len(made or ()) for _, made in answers)
+        done = [firing for firing, made in answers if made is not None]
+        left = due == BATCH or len(answers) + len(broken) < due
+        if more or (done and left) or any(_is_due(firing, now) for firing in done):
             return Tick(jobs, 0.0)
         # Occurrences lie on whole seconds, so nothing falls due before the next one.
         rest_s = 1 - now.microsecond / 1e6 - (self._monotonic() - asked_at)
         return Tick(jobs, max(0.0, rest_s))
 
-    def _decided(self, due: list[Schedule], now: datetime) -> Iterator[list[Firing]]:
-        """Yield what is to be recorded, some schedules at a time."""
+    def _decided(
+        self, due: list[Schedule], now: datetime, broken: list[tuple[Schedule, str]]
+    ) -> list[Firing]:
+        """Decide the occurrences of each schedule; a broken one stops nobody else."""
         firings: list[Firing] = []
         decisions = 0
         for schedule in due:
-            found = self._decide(schedule, now)
-            if found is None:
-                continue
-            firings.append(found)
-            decisions += len(found.decisions)
             if decisions >= DECISIONS:
-                yield firings
-                firings, decisions = [], 0
-        if firings:
-            yield firings
-
-    def _decide(self, schedule: Schedule, now: datetime) -> Firing | None:
-        """Decide the occurrences of one schedule; a broken one stops nobody else."""
-        name = schedule.spec.name
-        try:
-            return self._plan(schedule, now)
-        except _UNCOMPUTABLE as error:
-            _log.error("schedule %s is suspended: %s", name, error)
-            self._store.suspend(schedule, str(error) or type(error).__name__)
-        except OSError as error:  # this machine's trouble, not the schedule's
-            _log.warning("schedule %s waits for its zone data: %s", name, error)
-        return None
+                break
+            try:
+                found = self._plan(schedule, now)
+            except _UNCOMPUTABLE as error:
+                broken.append((schedule, str(error) or type(error).__name__))
+                continue
+            except OSError as error:  # this machine's trouble, not the schedule's
+                _log.warning("schedule %s waits for its zone data: %s", schedule.spec.name, error)
+                continue
+            if found is not None:
+                firings.append(found)
+                decisions += len(found.decisions)
+        return firings
 
     def _plan(self, schedule: Schedule, now: datetime) -> Firing | None:
         agenda = self._agendas.of(schedule.spec)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -34,6 +34,10 @@ _TRY_AGAIN: Final = (
     pg.ReadOnlySqlTransaction,  # a failover is going on, or this is a replica
     pg.UniqueViolation,  # the same request twice at once: the other one's answer is next
 )
+
+
+Run = Callable[..., list[tuple[Any, ...]]]
+"""Runs the statement of a name with its parameters and returns the rows."""
 
 
 @cache
@@ -87,9 +91,20 @@ class Connections:
             SchemaMismatch: The schema is missing, or of another version.
         """
         with self.borrowed() as connection:
-            cursor = connection.cursor(binary=True)
-            cursor.execute(statement(name, self.schema), params)
-            return cursor.fetchall() if cursor.description else []
+            return self._rows(connection, name, params)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Run]:
+        """Lend a `run` whose statements are one transaction; it commits at the end."""
+        with self.borrowed() as connection, connection.transaction():
+            yield lambda name, /, **params: self._rows(connection, name, params)
+
+    def _rows(
+        self, connection: psycopg.Connection[tuple[Any, ...]], name: str, params: dict[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        cursor = connection.cursor(binary=True)
+        cursor.execute(statement(name, self.schema), params)
+        return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def borrowed(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:

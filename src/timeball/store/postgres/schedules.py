@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
 
@@ -13,6 +12,7 @@ from timeball.core.history import OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
     DecidedOccurrence,
     Decision,
+    Fired,
     Firing,
     JobSpec,
     OccurrenceDecision,
@@ -23,8 +23,8 @@ from timeball.core.records import (
     ZoneUse,
 )
 from timeball.errors import ScheduleNotFound
-from timeball.store.base import occurrence_job
-from timeball.store.postgres.connections import Connections
+from timeball.store.base import Decide, occurrence_job
+from timeball.store.postgres.connections import Connections, Run
 from timeball.store.postgres.encoding import (
     encode,
     encode_schedule,
@@ -40,7 +40,7 @@ class PostgresSchedules(ABC):
     """Schedules and occurrences; see `timeball.store.base.Store` for what each verb promises."""
 
     connections: Connections
-    _run: Callable[..., list[tuple[Any, ...]]]
+    _run: Run
 
     @abstractmethod
     def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
@@ -78,10 +78,25 @@ class PostgresSchedules(ABC):
         read = {"schedule": schedule.id, "revision": schedule.revision, "seen": schedule.cursor}
         return bool(self._run("resume", **read, **standing_columns(standing)))
 
-    def due_schedules(self, limit: int) -> tuple[datetime, list[Schedule]]:
-        """See `Store.due_schedules`."""
-        now = self.now()  # read first: no schedule that is due at it can be left out for its age
-        return now, [schedule_of(row) for row in self._run("due_schedules", limit=limit)]
+    def fire_due(self, limit: int, decide: Decide) -> Fired:
+        """See `Store.fire_due`. One transaction; those that replace runs have their own."""
+        firings: list[Firing] = []
+        answers: list[tuple[Firing, list[int] | None]] = []
+        try:
+            with self.connections.transaction() as run:
+                now = run("begin_tick")[0][0].astimezone(UTC)
+                due = [schedule_of(row) for row in run("take_due", limit=limit)]
+                firings = decide(now, due) if due else []
+                together = [each for each in firings if not _replaces(each.schedule)]
+                if together:
+                    made = self._fire(together, run)
+                    answers = [(each, made.get(n)) for n, each in enumerate(together)]
+        except (psycopg.DataError, psycopg.IntegrityError):
+            return Fired(now, len(due), list(zip(firings, self.fire(firings), strict=True)))
+        self.wake({each.schedule.spec.queue for each, jobs in answers if jobs})
+        alone = [each for each in firings if _replaces(each.schedule)]
+        answers += zip(alone, self.fire(alone), strict=True)
+        return Fired(now, len(due), answers)
 
     def fire(self, firings: Sequence[Firing]) -> list[list[int] | None]:
         """See `Store.fire`. One transaction, but one more for each schedule that replaces runs."""
@@ -97,7 +112,7 @@ class PostgresSchedules(ABC):
     def _fire_apart(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
         """Fire; in halves where a row cannot be stored, so that it never stops the others."""
         try:
-            return self._fire(firings)
+            return self._fire(firings, self._run)
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             if len(firings) == 1:
                 self.suspend(firings[0].schedule, str(error).splitlines()[0])
@@ -106,7 +121,7 @@ class PostgresSchedules(ABC):
         later = self._fire_apart(firings[half:])
         return self._fire_apart(firings[:half]) | {half + n: jobs for n, jobs in later.items()}
 
-    def _fire(self, firings: Sequence[Firing]) -> dict[int, list[int]]:
+    def _fire(self, firings: Sequence[Firing], run: Run) -> dict[int, list[int]]:
         """Fire in one transaction; return the jobs of each firing that counted, by its place."""
         specs: list[JobSpec] = []
         decisions: list[dict[str, object]] = []
@@ -121,7 +136,7 @@ class PostgresSchedules(ABC):
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
         asked = [{"n": n, **firing_columns(each)} for n, each in enumerate(firings)]
         texts = {"firings": encode(asked), "decisions": encode(decisions)}
-        return dict(self._run("fire", **texts, jobs=encode_specs(specs)))
+        return dict(run("fire", **texts, jobs=encode_specs(specs)))
 
     def admit(self, limit: int) -> int:
         """See `Store.admit`."""
