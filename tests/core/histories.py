@@ -13,6 +13,7 @@ from timeball.core.history import (
     GrantRecord,
     HeldRecord,
     JobHistory,
+    RevivalRecord,
 )
 from timeball.core.records import Delivery
 from timeball.core.states import INITIAL, TERMINAL, TRANSITIONS, Ending, Event, State
@@ -88,21 +89,24 @@ class Walk:
         self.clock = self.due = T0
         self.turn, self.seq = 1, 0
         self.rows: list[object] = []
-        self.cancel_requested_at: float | None = None
+        self.cancels: list[float] = []
+        self.asked = False
+        self.revivals: list[RevivalRecord] = []
+        self.life = 0
         if start is State.SCHEDULED:
             self.due += draw(st.integers(0, 9))
         self.run_at = self.due if start is State.SCHEDULED else None
         self.arrive(start)
 
     def endings(self, ending: Ending) -> int:
-        return sum(isinstance(row, EndingRecord) and row.ending is ending for row in self.rows)
+        """How often turns of the present life ended so."""
+        rows = [row for row in self.rows if isinstance(row, EndingRecord) and row.turn > self.life]
+        return sum(row.ending is ending for row in rows)
 
     def may(self, event: Event, target: State) -> bool:
         """Whether a store would do this: the table allows it, but the budgets may not."""
-        asked, running = self.cancel_requested_at is not None, self.state is State.RUNNING
+        asked, running = self.asked, self.state is State.RUNNING
         crashed_out = self.endings(Ending.LOST) + 1 >= self.max_crashes or self.delivery is ONCE
-        if event is Event.REVIVE:  # not in the record of a job yet
-            return False
         if running and target is State.CANCELLED:
             return asked or event is Event.CANCEL
         if running and target not in TERMINAL and (asked or self.delivery is ONCE):
@@ -113,7 +117,8 @@ class Walk:
 
     def step(self) -> None:
         if self.state is State.RUNNING and self.draw(st.integers(0, 9)) == 0:
-            self.cancel_requested_at = self.clock
+            self.asked = True
+            self.cancels.append(self.clock)
         moves = [  # those that go on weigh more, or most walks would be short
             (event, target)
             for (source, event), targets in TRANSITIONS.items()
@@ -129,6 +134,10 @@ class Walk:
             self.rows.append(GrantRecord(self.turn, worker, lane, self.seq, self.clock))
         elif event is Event.DUE or (self.state, event) == (State.WAITING, Event.RELEASE):
             self.clock = max(self.clock, self.due)
+        elif event is Event.REVIVE:
+            self.revivals.append(RevivalRecord(self.turn, self.clock))
+            self.life, self.asked = self.turn, False
+            self.turn += 1
         else:
             self.end(event, target)
         self.arrive(target)
@@ -169,7 +178,8 @@ class Walk:
             max_crashes=self.max_crashes,
             delivery=self.delivery,
             run_at=self.run_at,
-            cancel_requested_at=self.cancel_requested_at,
+            cancels_requested_at=tuple(self.cancels),
+            revivals=tuple(self.revivals),
         )
 
 
@@ -179,7 +189,7 @@ def walks(draw: st.DrawFn) -> tuple[JobHistory, State]:
     start = draw(st.sampled_from(sorted(INITIAL)))
     walk = Walk(draw, start, draw(st.sampled_from(sorted(Delivery))))
     for _ in range(draw(st.integers(0, 14))):
-        if walk.state in TERMINAL:
+        if walk.state is State.SUCCEEDED or (walk.state in TERMINAL and draw(st.booleans())):
             break
         walk.step()
     return walk.history(), walk.state

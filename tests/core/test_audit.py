@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from uuid import UUID
@@ -97,6 +98,17 @@ def drop_turn(history: JobHistory, turn: int) -> JobHistory | None:
     return history
 
 
+def revived(history: JobHistory) -> set[int]:
+    return {row.turn for row in history.revivals}
+
+
+def most_in_a_life(history: JobHistory, ending: Ending) -> int:
+    turns = [row.turn for row in history.endings if row.ending is ending]
+    return max(
+        Counter(sum(end < turn for end in revived(history)) for turn in turns).values(), default=0
+    )
+
+
 def drop_last_turn(history: JobHistory, turn: int) -> JobHistory | None:
     if turn != last_turn(history):
         return None
@@ -159,8 +171,8 @@ def grant_early(history: JobHistory, turn: int) -> JobHistory | None:
 
 
 def begin_early(history: JobHistory, turn: int) -> JobHistory | None:
-    end = ending_of(history, turn)
-    if history.run_at is None or end is None:
+    end, first_life = ending_of(history, turn), min(revived(history), default=turn)
+    if history.run_at is None or end is None or turn > first_life:
         return None
     return changed(history, "endings", turn, began_at=history.run_at - 1)
 
@@ -173,12 +185,12 @@ def overlap(history: JobHistory, turn: int) -> JobHistory | None:
 
 
 def spend_the_retries(history: JobHistory, _turn: int) -> JobHistory | None:
-    retried = sum(row.ending is Ending.RETRIED for row in history.endings)
+    retried = most_in_a_life(history, Ending.RETRIED)
     return history._replace(max_retries=retried - 1) if retried else None
 
 
 def spend_the_crashes(history: JobHistory, _turn: int) -> JobHistory | None:
-    lost = sum(row.ending is Ending.LOST for row in history.endings)
+    lost = most_in_a_life(history, Ending.LOST)
     return history._replace(max_crashes=lost) if lost else None
 
 
@@ -186,12 +198,14 @@ def promise_once(history: JobHistory, turn: int) -> JobHistory | None:
     before = ending_of(history, turn - 1)
     if before is None or before.began_at is None or not has_grant(history, turn):
         return None
-    return history._replace(delivery=ONCE)
+    return None if turn - 1 in revived(history) else history._replace(delivery=ONCE)
 
 
 def cancel_before(history: JobHistory, turn: int) -> JobHistory | None:
     grants = [row for row in history.grants if row.turn == turn]
-    return history._replace(cancel_requested_at=grants[0].at - 1) if grants else None
+    if not grants or any(grants[0].at - 1 <= row.at <= grants[0].at for row in history.revivals):
+        return None
+    return history._replace(cancels_requested_at=(grants[0].at - 1,))
 
 
 CORRUPTIONS: dict[Corruption, str] = {

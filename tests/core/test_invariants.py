@@ -17,9 +17,10 @@ from tests.core.histories import (
 )
 
 from timeball.core.audit import violations_of
-from timeball.core.history import JobHistory, state_of
+from timeball.core.history import JobHistory, RevivalRecord, state_of
 from timeball.core.states import Ending, State
 
+REVIVED = (RevivalRecord(1, T0 + 8),)
 CLEAN = {
     "pending": job(entry(1, 0)),
     "running": job(entry(1, 0), grant(1, 1)),
@@ -30,9 +31,37 @@ CLEAN = {
     "waits for children": job(*attempt(1, Ending.AWAITED, 0), held(2, State.WAITING)),
     "cancelled while held": job(unbegun(1, Ending.CANCELLED, 5)),
     "cancelled while pending": job(entry(1, 0), unbegun(1, Ending.CANCELLED, 5)),
-    "cancelled while running": job(*attempt(1, Ending.CANCELLED, 0), cancel_requested_at=T0 + 1.5),
+    "cancelled while running": job(
+        *attempt(1, Ending.CANCELLED, 0), cancels_requested_at=(T0 + 1.5,)
+    ),
     "ruled out by a parent": job(unbegun(1, Ending.SKIPPED, 5)),
     "too late": job(entry(1, 0), unbegun(1, Ending.EXPIRED, 5)),
+    "revived": job(
+        *attempt(1, Ending.FAILED, 0), *attempt(2, Ending.SUCCEEDED, 9), revivals=REVIVED
+    ),
+    "revived, and early": job(
+        unbegun(1, Ending.CANCELLED, 5), entry(2, 9), run_at=T0 + 60, revivals=REVIVED
+    ),
+    "revived, and at most once": job(
+        *attempt(1, Ending.FAILED, 0),
+        *attempt(2, Ending.FAILED, 9),
+        revivals=REVIVED,
+        delivery=ONCE,
+    ),
+    "revived, though once asked to stop": job(
+        *attempt(1, Ending.CANCELLED, 0),
+        *attempt(2, Ending.SUCCEEDED, 9),
+        revivals=REVIVED,
+        cancels_requested_at=(T0 + 1.5,),
+    ),
+    "revived, with its retries whole again": job(
+        *attempt(1, Ending.RETRIED, 0),
+        *attempt(2, Ending.FAILED, 3, reason="exhausted"),
+        *attempt(3, Ending.RETRIED, 9),
+        *attempt(4, Ending.FAILED, 12, reason="exhausted"),
+        revivals=(RevivalRecord(2, T0 + 8),),
+        max_retries=1,
+    ),
     "moved": job(entry(1, 0), unbegun(1, Ending.MOVED, 5), entry(2, 5)),
     "given back": job(
         entry(1, 0), grant(1, 1), ended(1, Ending.RELEASED, 2, began_at=None), entry(2, 2)
@@ -127,6 +156,18 @@ CORRUPT = [
         "but turn 1 to worker 7 (lane 1, lease 101)",
         job(*attempt(1, Ending.LOST, 0), entry(2, 2), grant(2, 2)._replace(seq=100)),
     ),
+    (
+        "I2",
+        "which ended succeeded",
+        job(*attempt(1, Ending.SUCCEEDED, 0), entry(2, 9), revivals=REVIVED),
+    ),
+    ("I1", "yet no turn follows 1", job(*attempt(1, Ending.FAILED, 0), revivals=REVIVED)),
+    (
+        "I2",
+        "before turn 1 ended",
+        job(*attempt(1, Ending.FAILED, 9), entry(2, 12), revivals=REVIVED),
+    ),
+    ("I2", "had not ended", job(entry(1, 0), grant(1, 1), revivals=REVIVED)),
     ("I6'", "turn 1 began, yet turns [2] were granted", RETRIED._replace(delivery=ONCE)),
     ("I7", "retried 1 times with max_retries 0", RETRIED._replace(max_retries=0)),
     ("I7", "crashed 1 times", job(*attempt(1, Ending.LOST, 0), entry(2, 2), max_crashes=1)),
@@ -139,7 +180,7 @@ CORRUPT = [
         "was entered at 2023-11-14T22:13:27.000000+00:00, 3.000000 s before",
         job(*attempt(1, Ending.RETRIED, 0, delay_s=8.0), entry(2, 7), grant(2, 10)),
     ),
-    ("I19", "after its cancel was requested", RETRIED._replace(cancel_requested_at=T0 + 1.5)),
+    ("I19", "after its cancel was requested", RETRIED._replace(cancels_requested_at=(T0 + 1.5,))),
 ]
 
 

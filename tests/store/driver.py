@@ -51,7 +51,7 @@ class Driver(ScheduleStory):
             *[self.submit] * 5,
             *[self.claim, self.settle] * 6,
             *[self.travel, self.promote] * 3,
-            *[self.cancel, self.repeat_claim, self.fire] * 2,
+            *[self.cancel, self.repeat_claim, self.fire, self.revive] * 2,
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
             *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
@@ -102,7 +102,8 @@ class Driver(ScheduleStory):
             [(grant.turn, grant.at) for grant in history.grants],
             [(row.turn, row.ending, row.at) for row in history.endings],
             history.held,
-            history.cancel_requested_at,
+            history.cancels_requested_at,
+            history.revivals,
             sorted((row.at, row.turn) for row in history.stale),
         )
 
@@ -147,6 +148,14 @@ class Driver(ScheduleStory):
         uuid = self.model.jobs[n].spec.uuid
         answer = self.same([store.cancel(uuid) for store in self.stores])
         assert answer == self.model.cancel(n)
+
+    def revive(self) -> None:
+        every = range(len(self.model.jobs))
+        over = [n for n in every if self.model.jobs[n].over]
+        numbers = self.random.choices(over or every, k=2) + self.random.choices(every, k=1)
+        uuids = [self.model.jobs[n].spec.uuid for n in numbers]
+        answers = self.same([store.revive(uuids) for store in self.stores])
+        assert answers == self.model.revive(numbers)
 
     def promote(self) -> None:
         moved = self.model.promote()

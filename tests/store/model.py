@@ -34,6 +34,8 @@ class Thing:
     due: float = 0.0
     orphan_since: float | None = None
     asked: bool = False
+    forgiven: tuple[int, int] = (0, 0)
+    """Failures and crashes from before it was last revived."""
 
     @property
     def over(self) -> bool:
@@ -160,6 +162,18 @@ class Model:
         self.endings[n, job.turn] = (None, Ending.CANCELLED)
         return "cancelled"
 
+    def revive(self, numbers: list[int]) -> list[str]:
+        answers = {}
+        for n in sorted(set(numbers)):
+            job = self.jobs[n]
+            answers[n] = "refused"
+            if job.over and job.state is not State.SUCCEEDED:
+                answers[n] = "revived"
+                job.turn, job.asked, job.due = job.turn + 1, False, 0.0
+                job.forgiven = (job.failures, job.crashes)
+                self.enter(n)
+        return [answers[n] for n in numbers]
+
     def promote(self) -> int:
         known = set().union(*(k for w, k in self.kinds.items() if w not in self.dead), set())
         ripe = [
@@ -196,7 +210,8 @@ class Model:
         job = self.jobs[key[0]]
         job.attempts += began
         job.crashes += began
-        fatal = job.spec.delivery is Delivery.AT_MOST_ONCE or job.crashes >= job.spec.max_crashes
+        counted = job.crashes - job.forgiven[1]
+        fatal = job.spec.delivery is Delivery.AT_MOST_ONCE or counted >= job.spec.max_crashes
         if began and fatal:
             job.state = State.FAILED
             self.endings[key] = (None, Ending.FAILED)

@@ -1,4 +1,4 @@
-"""`timeball jobs`: look at jobs, follow them, cancel them."""
+"""`timeball jobs`: look at jobs, follow them, cancel them, start them again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from timeball.cli import ended_jobs
 from timeball.cli.database import dsn_option, opened
+from timeball.cli.job_search import find
 from timeball.cli.output import (
     json_option,
     shown,
@@ -26,10 +28,6 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
 _STATES: Final = (
     *("scheduled", "waiting", "pending", "running", "succeeded", "failed", "cancelled", "skipped"),
 )
-_PREFIX_MIN: Final = 4
-_PREFIXED: Final = 1_000
-"""A prefix is looked for among so many of the newest jobs."""
-
 _POLL_FIRST_S: Final = 0.02
 _POLL_LAST_S: Final = 0.5
 _PARTLY: Final = 8
@@ -44,7 +42,10 @@ _ANSWERS: Final = {
 
 @click.group()
 def command() -> None:
-    """Look at jobs, follow them, cancel them."""
+    """Look at jobs, follow them, cancel them, start them again."""
+
+
+command.add_command(ended_jobs.revive)
 
 
 @command.command("list")
@@ -144,45 +145,6 @@ def _cancel(client: Client, job_id: str) -> CancelAnswer:
         return client.cancel(find(client, job_id).uuid)
     except JobNotFound:
         return CancelAnswer.NOT_FOUND
-
-
-def find(client: Client, text: str) -> Job:
-    """Return the job that a person means by its uuid, the beginning of it, or its number.
-
-    Raises:
-        JobNotFound: None fits.
-        UsageError: Several do, or it can be no job's.
-    """
-    from uuid import UUID
-
-    from timeball.errors import JobNotFound
-
-    if text.isascii() and text.isdigit() and len(text) <= len(str(2**63)) - 1:
-        found = client.jobs(before_id=int(text) + 1, limit=1)
-        if found and found[0].id == int(text):
-            return found[0]
-        raise JobNotFound(text)
-    try:
-        return client.get(UUID(text))
-    except ValueError:
-        return _by_prefix(client, text)
-
-
-def _by_prefix(client: Client, text: str) -> Job:
-    from timeball.errors import JobNotFound, UsageError
-
-    prefix = text.lower()
-    if len(prefix) < _PREFIX_MIN or set(prefix) - set("0123456789abcdef-"):
-        raise UsageError(
-            f"{text!r} is no job's: write its uuid, the first {_PREFIX_MIN} or more characters "
-            "of it, or its number"
-        )
-    fits = [job for job in client.jobs(limit=_PREFIXED) if str(job.uuid).startswith(prefix)]
-    if len(fits) > 1:
-        raise UsageError(f"{len(fits)} jobs begin with {text}: write more of the one you mean")
-    if not fits:
-        raise JobNotFound(text)
-    return fits[0]
 
 
 def follow(client: Client, job: Job) -> Iterator[Job]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
-from timeball.core.records import CancelAnswer, DecidedOccurrence, Job, Schedule
+from timeball.core.records import CancelAnswer, DecidedOccurrence, Job, ReviveAnswer, Schedule
 from timeball.core.states import State
 
 
@@ -55,6 +55,14 @@ class AsyncClient:
     async def cancel(self, job: Handle | UUID) -> CancelAnswer:
         """See `Client.cancel`."""
         return await asyncio.to_thread(self.client.cancel, job)
+
+    async def revive(self, job: Handle | UUID) -> ReviveAnswer:
+        """See `Client.revive`."""
+        return await asyncio.to_thread(self.client.revive, job)
+
+    async def revive_many(self, jobs: Iterable[Handle | UUID]) -> list[ReviveAnswer]:
+        """See `Client.revive_many`."""
+        return await asyncio.to_thread(self.client.revive_many, jobs)
 
     async def get(self, job: Handle | UUID) -> Job:
         """See `Client.get`."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from timeball.chance import new_uuid
+from timeball.client.operator import Operator
 from timeball.client.schedules import Schedules
 from timeball.client.specs import OPTIONS, job_spec
 from timeball.core.records import CancelAnswer, Job, JobSpec
@@ -49,7 +50,7 @@ class Handle:
         return self.client.cancel(self)
 
 
-class Client(Schedules):
+class Client(Schedules, Operator):
     """A program's access to a store. Usable as a context manager, from any thread.
 
     Args:

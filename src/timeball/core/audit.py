@@ -161,7 +161,8 @@ class _Tally:
         for row in history.endings:
             self.attempts += row.began_at is not None
             final += row.ending in FINAL_STATE
-        self.twice += final > 1 or len(history.grants) > len(job.grants)
+        again = final - len(history.revivals) > 1
+        self.twice += again or len(history.grants) > len(job.grants)
 
     def expect(self, accepted: int) -> None:
         if accepted != self.jobs:

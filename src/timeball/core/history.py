@@ -68,6 +68,15 @@ class StaleRecord(NamedTuple):
     at: float
 
 
+class RevivalRecord(NamedTuple):
+    """An operator started an ended job again: its next turn begins a new life."""
+
+    turn: int
+    """The turn that had ended for good."""
+
+    at: float
+
+
 class JobHistory(NamedTuple):
     """Everything that ever happened to one job, from one snapshot."""
 
@@ -87,10 +96,12 @@ class JobHistory(NamedTuple):
     grants: tuple[GrantRecord, ...] = ()
     endings: tuple[EndingRecord, ...] = ()
     held: HeldRecord | None = None
-    cancel_requested_at: float | None = None
-    """When a running attempt was asked to stop."""
+    cancels_requested_at: tuple[float, ...] = ()
+    """When running attempts were asked to stop."""
 
     stale: tuple[StaleRecord, ...] = ()
+    revivals: tuple[RevivalRecord, ...] = ()
+    """By turn. The budgets of a job count from the last of them."""
 
 
 class ScheduleRecord(NamedTuple):

@@ -11,12 +11,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import inf
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from timeball.core.history import EndingRecord, EntryRecord, GrantRecord, JobHistory, states_of
+from timeball.core.history import (
+    EndingRecord,
+    EntryRecord,
+    GrantRecord,
+    JobHistory,
+    RevivalRecord,
+    states_of,
+)
 from timeball.core.records import Delivery
-from timeball.core.states import FINAL_STATE, INITIAL, TERMINAL, TRANSITIONS, Ending, Event, State
+from timeball.core.states import (
+    FINAL_STATE,
+    INITIAL,
+    TERMINAL,
+    TRANSITIONS,
+    Ending,
+    Event,
+    State,
+    sources,
+)
 
 GRAIN_S: Final = 5e-6
 """How far equal instants may lie apart: microseconds in the store, floats here."""
@@ -77,6 +94,7 @@ class Ledger(NamedTuple):
     entries: dict[int, EntryRecord]
     grants: dict[int, GrantRecord]
     endings: dict[int, EndingRecord]
+    revivals: dict[int, RevivalRecord]
     known: set[int]
     """Every turn that is on record in any way."""
 
@@ -98,11 +116,12 @@ def ledger(history: JobHistory, slack_s: float = GRAIN_S) -> Ledger:
     entries = {row.turn: row for row in history.entries[::-1]}
     grants = {row.turn: row for row in history.grants[::-1]}
     endings = {row.turn: row for row in history.endings[::-1]}
+    revivals = {row.turn: row for row in history.revivals}
     known = {*entries, *grants, *endings}
     if history.held is not None:
         known.add(history.held.turn)
     last, states = max(known) if known else 0, states_of(history)
-    return Ledger(history, entries, grants, endings, known, last, states, slack_s)
+    return Ledger(history, entries, grants, endings, revivals, known, last, states, slack_s)
 
 
 def partition(job: Ledger) -> Iterator[str]:
@@ -117,6 +136,8 @@ def partition(job: Ledger) -> Iterator[str]:
         end = job.endings.get(job.last)
         last = f"turn {end.turn} ended {end.ending} at {_at(end.at)}, and " if end else ""
         yield f"is in no state: {last}nothing {'follows' if end else 'is on record'}"
+    elif job.last in job.revivals and job.states[0] in TERMINAL:
+        yield f"was revived at {_at(job.revivals[job.last].at)}, yet no turn follows {job.last}"
 
 
 def transitions(job: Ledger) -> Iterator[str]:
@@ -133,6 +154,7 @@ def transitions(job: Ledger) -> Iterator[str]:
             yield f"turn {turn} ended {end.ending} while {' or '.join(sorted(sources))}"
     if job.last > 1:
         yield from _successions(job)
+    yield from _revivals(job)
 
 
 def _sources(job: Ledger, turn: int) -> frozenset[State]:
@@ -152,7 +174,9 @@ def _successions(job: Ledger) -> Iterator[str]:
             if turn + 1 in job.known:
                 yield f"turn {turn} has not ended, yet turn {turn + 1} is on record"
         elif end.ending in FINAL_STATE:
-            yield f"turn {turn} ended {end.ending} at {_at(end.at)}, yet turn {turn + 1} followed"
+            if turn not in job.revivals:
+                at = _at(end.at)
+                yield f"turn {turn} ended {end.ending} at {at}, yet turn {turn + 1} followed"
         elif (
             held is not None
             and held.turn == turn + 1
@@ -160,6 +184,16 @@ def _successions(job: Ledger) -> Iterator[str]:
             and held.state not in _GOES_ON_TO[end.ending]
         ):
             yield f"turn {turn} ended {end.ending}, yet turn {held.turn} is held as {held.state}"
+
+
+def _revivals(job: Ledger) -> Iterator[str]:
+    for turn, revival in job.revivals.items():
+        end, at = job.endings.get(turn), _at(revival.at)
+        if end is None or FINAL_STATE.get(end.ending) not in sources(Event.REVIVE):
+            how = "had not ended" if end is None else f"ended {end.ending}"
+            yield f"was revived at {at} after turn {turn}, which {how}"
+        elif revival.at < end.at - job.slack_s:
+            yield f"was revived at {at}, before turn {turn} ended {end.ending} at {_at(end.at)}"
 
 
 def turns(job: Ledger) -> Iterator[str]:
@@ -226,10 +260,12 @@ def at_most_once(job: Ledger) -> Iterator[str]:
     """I6': where no second attempt is allowed, none is granted after one began."""
     if job.history.delivery is not Delivery.AT_MOST_ONCE:
         return
-    began = [turn for turn, end in job.endings.items() if end.began_at is not None]
-    again = sorted(turn for turn in job.grants if began and turn > min(began))
-    if again:
-        yield f"turn {min(began)} began, yet turns {again} were granted: at most once was promised"
+    for ends, grants in _lives(job):
+        began = [end.turn for end in ends if end.began_at is not None]
+        again = [turn for turn in grants if began and turn > min(began)]
+        if again:
+            told = f"yet turns {again} were granted: at most once was promised"
+            yield f"turn {min(began)} began, {told}"
 
 
 def budgets(job: Ledger) -> Iterator[str]:
@@ -238,26 +274,37 @@ def budgets(job: Ledger) -> Iterator[str]:
     With I2 (the last ending is the only final one) this bounds the starts: each start
     ends retried, lost, snoozed, released or awaited, but for the last.
     """
-    max_retries, max_crashes = job.history.max_retries, job.history.max_crashes
-    retried = lost = 0
-    exhausted = False
-    for end in job.endings.values():
-        retried += end.ending is Ending.RETRIED
-        lost += end.ending is Ending.LOST
-        exhausted |= end.reason == "exhausted"
+    for ends, _ in _lives(job):
+        yield from _budget(job.history, ends)
+
+
+def _budget(history: JobHistory, ends: list[EndingRecord]) -> Iterator[str]:
+    max_retries, max_crashes = history.max_retries, history.max_crashes
+    retried = sum(end.ending is Ending.RETRIED for end in ends)
+    lost = sum(end.ending is Ending.LOST for end in ends)
     if retried > max_retries:
         yield f"was retried {retried} times with max_retries {max_retries}"
     if lost and lost >= max_crashes:
         yield f"crashed {lost} times with max_crashes {max_crashes}, and went on"
-    if exhausted and retried < max_retries:
+    if retried < max_retries and any(end.reason == "exhausted" for end in ends):
         yield f"failed as exhausted after {retried} retries with max_retries {max_retries}"
+
+
+def _lives(job: Ledger) -> Iterator[tuple[list[EndingRecord], list[int]]]:
+    """Yield the endings and the granted turns of each life: a revival begins another one."""
+    after = 0
+    for upto in (*sorted(job.revivals), job.last):
+        ends = [end for turn, end in job.endings.items() if after < turn <= upto]
+        yield ends, sorted(turn for turn in job.grants if after < turn <= upto)
+        after = upto
 
 
 def never_early(job: Ledger) -> Iterator[str]:
     """I12: nothing happens before `run_at`, nor before a retry's or snooze's wait is over."""
     run_at, slack_s = job.history.run_at or 0.0, job.slack_s
+    first_life = min(job.revivals, default=job.last)  # who is revived starts at once
     for turn in job.known:
-        due, before = run_at, job.endings.get(turn - 1)
+        due, before = run_at if turn <= first_life else 0.0, job.endings.get(turn - 1)
         if before is not None and before.delay_s:  # without a wait it is I5
             due = max(due, before.at + before.delay_s)
         if due:
@@ -280,10 +327,10 @@ def _instants(job: Ledger, turn: int) -> Iterator[tuple[str, float]]:
 
 def cancel(job: Ledger) -> Iterator[str]:
     """I19: once a running attempt was asked to stop, no further one is granted."""
-    asked_at = job.history.cancel_requested_at
-    if asked_at is not None:
+    for asked_at in job.history.cancels_requested_at:
+        revived_at = [row.at for row in job.history.revivals if row.at >= asked_at]
         for turn, grant in job.grants.items():
-            if grant.at > asked_at + job.slack_s:
+            if asked_at + job.slack_s < grant.at < min(revived_at, default=inf):
                 yield (
                     f"turn {turn} was granted to {_by(grant)} at {_at(grant.at)}, "
                     f"after its cancel was requested at {_at(asked_at)}"

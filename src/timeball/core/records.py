@@ -129,6 +129,14 @@ class CancelAnswer(StrEnum):
     NOT_FOUND = "not_found"
 
 
+class ReviveAnswer(StrEnum):
+    """What became of a job that an operator wanted to start again."""
+
+    REVIVED = "revived"  # it is pending, with its budget of retries whole again
+    REFUSED = "refused"  # it has not ended, or it has succeeded
+    NOT_FOUND = "not_found"
+
+
 class Promoted(NamedTuple):
     """What `promote` did."""
 

@@ -109,7 +109,7 @@ def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
         grants=tuple(_grant(a, work) for a in work.attempts if a.slot is not None),
         endings=tuple(_ending(a) for a in work.attempts if a.ending is not None),
         held=held,
-        cancel_requested_at=more.cancel_ns / 1e9 if more and more.cancel_ns is not None else None,
+        cancels_requested_at=(more.cancel_ns / 1e9,) if more and more.cancel_ns is not None else (),
     )
 
 

@@ -33,6 +33,7 @@ from timeball.core.records import (
     OccurrenceDecision,
     Promoted,
     Pulse,
+    ReviveAnswer,
     Schedule,
     ScheduleSpec,
     Settlement,
@@ -107,6 +108,14 @@ class Store(Protocol):
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """Keep a job from starting, or ask its running attempt to stop."""
+        ...
+
+    def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
+        """Start failed, cancelled and skipped jobs again; say of each what became of it.
+
+        They go to the back of their lanes at once, whatever they once had to wait for, with
+        their budgets of retries and crashes whole again. Their history stays.
+        """
         ...
 
     # Working

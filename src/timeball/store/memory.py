@@ -30,9 +30,10 @@ from timeball.core.records import (
     Turn,
     Verdict,
 )
-from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
+from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST
+from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
 from timeball.store.memory_rows import (
     Ended,
@@ -41,6 +42,8 @@ from timeball.store.memory_rows import (
     Row,
     Tally,
     Worker,
+    move,
+    spent,
     turn_of,
 )
 from timeball.store.memory_schedules import MemorySchedules
@@ -56,7 +59,7 @@ _EVENT = {
 """What a worker may say of a turn, and what that does to the job."""
 
 
-class MemoryStore(MemorySchedules, MemoryReading):
+class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -218,7 +221,9 @@ class MemoryStore(MemorySchedules, MemoryReading):
         if row.state in TERMINAL:
             return CancelAnswer.FINISHED
         if row.state is State.RUNNING:
-            row.cancel_requested_at = row.cancel_requested_at or self._clock()
+            if not row.unwanted:
+                row.unwanted = True
+                row.cancels.append(self._clock().timestamp())
             return CancelAnswer.REQUESTED
         self._cancel(row, Event.CANCEL)
         return CancelAnswer.CANCELLED
@@ -235,7 +240,7 @@ class MemoryStore(MemorySchedules, MemoryReading):
         """Put jobs at the back of their lanes."""
         for row in sorted(rows, key=lambda row: row.id):
             if row.state is State.SCHEDULED:
-                _move(row, Event.DUE, State.PENDING)
+                move(row, Event.DUE, State.PENDING)
             self._let_go(row)
             self._lane(row.spec).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
@@ -258,7 +263,7 @@ class MemoryStore(MemorySchedules, MemoryReading):
         self._leases.append(lease)
         for row in list(islice(lane.pending.values(), limit)):
             del lane.pending[row.id]
-            _move(row, Event.CLAIM, State.RUNNING)
+            move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
             row.grants[row.turn] = lease
             lease.turns.append(turn_of(row, lease))
@@ -292,17 +297,17 @@ class MemoryStore(MemorySchedules, MemoryReading):
             delay_s=end.delay_s,
         )
         if end.ending in FINAL_STATE:
-            _move(row, event, FINAL_STATE[end.ending])
+            move(row, event, FINAL_STATE[end.ending])
             return
         ended_at = row.endings[row.turn].at
         row.turn += 1
-        if row.cancel_requested_at is not None:
+        if row.unwanted:
             self._cancel(row, event)
         elif event in {Event.RETRY, Event.SNOOZE}:
-            _move(row, event, State.SCHEDULED)
+            move(row, event, State.SCHEDULED)
             self._hold(row, run_at=ended_at + timedelta(seconds=end.delay_s))
         else:
-            _move(row, event, State.PENDING)
+            move(row, event, State.PENDING)
             if end.reason == NO_WORKER:
                 self._hold(row, reason=NO_WORKER)
             else:
@@ -310,7 +315,7 @@ class MemoryStore(MemorySchedules, MemoryReading):
 
     def _cancel(self, row: Row, event: Event) -> None:
         """End a turn that has not been granted, and the job with it."""
-        _move(row, event, State.CANCELLED)
+        move(row, event, State.CANCELLED)
         self._let_go(row)
         self._lane(row.spec).pending.pop(row.id, None)
         end = Settlement(0, 0, row.id, row.turn, Ending.CANCELLED, "requested")
@@ -345,15 +350,10 @@ class MemoryStore(MemorySchedules, MemoryReading):
         ]
 
 
-def _move(row: Row, event: Event, state: State) -> None:
-    assert state in allowed(row.state, event), f"{event} does not lead {row.state} to {state}"
-    row.state = state
-
-
 def _crash(row: Row) -> tuple[Ending, str | None]:
     """Return how a turn ends whose worker died in the middle of it."""
     if row.spec.delivery is Delivery.AT_MOST_ONCE:
         return Ending.FAILED, "lost"
-    if row.tally.crashes + 1 >= row.spec.max_crashes:
+    if spent(row).crashes + 1 >= row.spec.max_crashes:
         return Ending.FAILED, "quarantined"
     return Ending.LOST, None

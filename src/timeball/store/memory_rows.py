@@ -15,11 +15,12 @@ from timeball.core.history import (
     GrantRecord,
     HeldRecord,
     JobHistory,
+    RevivalRecord,
     StaleRecord,
 )
 from timeball.core.payload import decode_value
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
-from timeball.core.states import TERMINAL, State
+from timeball.core.states import TERMINAL, Event, State, allowed
 
 
 class Tally(NamedTuple):
@@ -64,10 +65,15 @@ class Row:
     state: State = State.PENDING
     turn: int = 1
     tally: Tally = field(default_factory=Tally)
+    forgiven: Tally = field(default_factory=Tally)
+    """What it had gone through when it was last revived: its budgets count from there."""
     run_at: datetime | None = None
     held_for: str | None = None
     """Why it is pending and yet not in its lane."""
-    cancel_requested_at: datetime | None = None
+    unwanted: bool = False
+    """Its attempt was asked to stop: no other one follows."""
+    cancels: list[float] = field(default_factory=list)
+    revivals: list[RevivalRecord] = field(default_factory=list)
     entries: list[EntryRecord] = field(default_factory=list)
     grants: dict[int, Lease] = field(default_factory=dict)
     """By turn: a turn is granted once."""
@@ -103,6 +109,20 @@ class Worker:
     """Given up or retired."""
 
 
+def move(row: Row, event: Event, state: State) -> None:
+    """Bring a job to a state that the table of transitions allows."""
+    assert state in allowed(row.state, event), f"{event} does not lead {row.state} to {state}"
+    row.state = state
+
+
+def spent(row: Row) -> Tally:
+    """Return what counts against the budgets of a job."""
+    tally, forgiven = row.tally, row.forgiven
+    return tally._replace(
+        failures=tally.failures - forgiven.failures, crashes=tally.crashes - forgiven.crashes
+    )
+
+
 def turn_of(row: Row, lease: Lease) -> Turn:
     """Return the turn of a job that a lease grants."""
     return Turn(
@@ -113,7 +133,7 @@ def turn_of(row: Row, lease: Lease) -> Turn:
         uuid=row.spec.uuid,
         kind=row.spec.kind,
         args=row.spec.args,
-        **row.tally._asdict(),
+        **spent(row)._asdict(),
         max_retries=row.spec.max_retries,
         timeout_s=row.spec.timeout_s,
         granted_at=lease.at.timestamp(),
@@ -171,8 +191,9 @@ def history_of(row: Row) -> JobHistory:
         ),
         endings=tuple(_ending(row, turn) for turn in row.endings),
         held=HeldRecord(row.turn, row.state, _epoch(row.run_at), row.held_for) if held else None,
-        cancel_requested_at=_epoch(row.cancel_requested_at),
+        cancels_requested_at=tuple(row.cancels),
         stale=tuple(row.stale),
+        revivals=tuple(row.revivals),
     )
 
 

@@ -19,6 +19,7 @@ from timeball.core.history import (
     HeldRecord,
     JobHistory,
     OccurrenceRecord,
+    RevivalRecord,
     ScheduleRecord,
     StaleRecord,
 )
@@ -137,11 +138,14 @@ def histories(connections: Connections) -> Iterator[JobHistory]:
                 held=next(
                     (HeldRecord(turn, State(s), *rest) for turn, s, *rest in held.of(id_)), None
                 ),
-                cancel_requested_at=min(requests, default=None),
+                cancels_requested_at=tuple(requests),
                 stale=tuple(
                     StaleRecord(turn, worker, at)
                     for what, turn, worker, at in happened
                     if what == "stale_settlement"
+                ),
+                revivals=tuple(
+                    RevivalRecord(turn, at) for what, turn, _, at in happened if what == "revived"
                 ),
             )
 

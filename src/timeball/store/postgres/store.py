@@ -26,6 +26,7 @@ from timeball.core.records import (
     JobSpec,
     Promoted,
     Pulse,
+    ReviveAnswer,
     Settlement,
     Turn,
     Verdict,
@@ -100,6 +101,13 @@ class PostgresStore(PostgresSchedules):
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""
         return CancelAnswer(self._run("cancel", uuid=uuid)[0][0])
+
+    def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
+        """See `Store.revive`. Workers that listen are woken after the commit."""
+        rows = self._run("revive", uuids=list(uuids))
+        answers = {uuid: ReviveAnswer(answer) for uuid, _, answer in rows}
+        self.wake({queue for _, queue, answer in rows if answer == ReviveAnswer.REVIVED})
+        return [answers.get(uuid, ReviveAnswer.NOT_FOUND) for uuid in uuids]
 
     # Working
 

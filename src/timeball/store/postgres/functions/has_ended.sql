@@ -1,9 +1,13 @@
--- Return whether a job has reached a terminal state.
+-- Return whether a job has reached a terminal state, and was not revived since.
 CREATE OR REPLACE FUNCTION timeball.has_ended(p_job bigint) RETURNS boolean LANGUAGE sql STABLE
 AS $function$
 SELECT EXISTS (
     SELECT FROM timeball.ended
     WHERE ended.job_id = p_job
       AND ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
+      AND NOT EXISTS (
+          SELECT FROM timeball.entry
+          WHERE entry.job_id = ended.job_id AND entry.turn = ended.turn + 1
+            AND entry.attempts IS NOT NULL)
 );
 $function$;

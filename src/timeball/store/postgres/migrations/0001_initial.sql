@@ -184,7 +184,8 @@ CREATE TABLE timeball.occurrence (
 CREATE TABLE timeball.event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at     timestamptz NOT NULL DEFAULT timeball.clock(),
-    kind   text NOT NULL CHECK (kind IN ('stale_settlement', 'cancel_requested', 'worker_expired')),
+    kind   text NOT NULL CHECK (kind IN (
+        'stale_settlement', 'cancel_requested', 'worker_expired', 'revived')),
     job_id bigint,
     turn   integer,
     worker bigint,

@@ -1,9 +1,3 @@
--- Return which of some jobs have reached a terminal state.
-SELECT job.uuid
-FROM timeball.job
-WHERE job.uuid = ANY (%(uuids)s)
-  AND EXISTS (
-      SELECT FROM timeball.ended
-      WHERE ended.job_id = job.id
-        AND ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
-  );
+-- Return which of some jobs have reached a terminal state, and were not revived since.
+SELECT job.uuid FROM timeball.job
+WHERE job.uuid = ANY (%(uuids)s) AND timeball.has_ended(job.id);

@@ -1,6 +1,6 @@
--- Stream cancel requests and stale settlements, by job.
+-- Stream cancel requests, revivals and stale settlements, by job.
 SELECT event.job_id, event.kind, event.turn, event.worker,
     extract(epoch FROM event.at)::double precision
 FROM timeball.event
-WHERE event.kind IN ('cancel_requested', 'stale_settlement')
+WHERE event.kind IN ('cancel_requested', 'stale_settlement', 'revived')
 ORDER BY event.job_id, event.id;

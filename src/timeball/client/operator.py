@@ -1,0 +1,41 @@
+"""What operators do with jobs that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from timeball.core.records import ReviveAnswer
+from timeball.store.base import Store
+
+if TYPE_CHECKING:
+    from timeball.client.sync import Handle
+
+PART_MAX: Final = 1_000
+"""Jobs changed in one transaction."""
+
+
+class Operator:
+    """The operator's half of a client."""
+
+    store: Store
+
+    def revive(self, job: Handle | UUID) -> ReviveAnswer:
+        """Start a failed, cancelled or skipped job again: at once, with all its retries.
+
+        Its history stays. A job that runs at most once is started again too: the promise
+        binds Timeball, not you.
+        """
+        return self.revive_many([job])[0]
+
+    def revive_many(self, jobs: Iterable[Handle | UUID]) -> list[ReviveAnswer]:
+        """Start jobs again, 1,000 in a transaction; return what became of each, in order."""
+        return [answer for part in _parts(jobs) for answer in self.store.revive(part)]
+
+
+def _parts(jobs: Iterable[Handle | UUID]) -> Iterator[list[UUID]]:
+    uuids = (job if isinstance(job, UUID) else job.uuid for job in jobs)
+    while part := list(islice(uuids, PART_MAX)):
+        yield part

@@ -1,0 +1,41 @@
+-- event: revive (failed, cancelled, skipped -> pending)
+-- Start ended jobs again and return, of each that is known, its queue and what became of it:
+-- revived or refused. They go to the back of their lanes; the counts against which their
+-- budgets are held begin at nothing.
+--
+-- Locks the job rows in the order of their ids; what is decided is read by a later statement,
+-- so that of two revivals the second finds the turn that the first has made.
+CREATE OR REPLACE FUNCTION timeball.revive(p_uuids uuid[])
+RETURNS TABLE (uuid uuid, queue text, answer text) LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    PERFORM timeball.durable();
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'reviving needs READ COMMITTED' USING ERRCODE = 'TB002';
+    END IF;
+    PERFORM 1 FROM timeball.job WHERE job.uuid = ANY (p_uuids) ORDER BY job.id FOR NO KEY UPDATE;
+
+    RETURN QUERY
+    WITH found AS MATERIALIZED (
+        SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts, job.lane,
+            jobs.state IN ('failed', 'cancelled', 'skipped') AS ripe
+        FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
+        WHERE job.uuid = ANY (p_uuids)
+    ),
+    entered AS (
+        INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
+        SELECT found.lane, found.id, found.turn + 1, found.attempts, 0, 0, 0
+        FROM found WHERE found.ripe ORDER BY found.id
+    ),
+    noted AS (
+        INSERT INTO timeball.event (kind, job_id, turn)
+        SELECT 'revived', found.id, found.turn FROM found WHERE found.ripe ORDER BY found.id
+    )
+    SELECT found.uuid, found.queue, CASE WHEN found.ripe THEN 'revived' ELSE 'refused' END
+    FROM found;
+END
+$function$;
