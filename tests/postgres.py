@@ -14,8 +14,9 @@ from timeball.store.postgres.embedded import EmbeddedPostgres
 from timeball.store.postgres.migrate import migrate
 
 TABLES = (
-    "lane, job, entry, lease, ended, held, worker, schedule, occurrence, event".replace(" ", "")
-).split(",")
+    *("lane", "job", "entry", "lease", "ended", "held", "worker", "schedule", "occurrence"),
+    *("event", "deletion"),
+)
 
 
 @pytest.fixture(scope="session")

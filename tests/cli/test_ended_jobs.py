@@ -1,4 +1,4 @@
-"""`timeball jobs revive` on a store in memory."""
+"""`timeball jobs revive` and `delete` on a store in memory."""
 
 from __future__ import annotations
 
@@ -65,3 +65,27 @@ def test_one_must_say_which_jobs_are_meant(world: World) -> None:
     assert invoke("jobs", "revive").exit_code == 2
     assert invoke("jobs", "revive", str(uuid), "--all").exit_code == 2
     assert world.state(uuid) is State.FAILED
+
+
+def test_an_ended_job_is_deleted(world: World) -> None:
+    uuid = ended(world, Ending.SUCCEEDED)
+    assert said("jobs", "delete", str(uuid)) == f"{uuid}: deleted\n"
+    assert invoke("jobs", "show", str(uuid)).exit_code == 3
+
+
+def test_to_delete_what_has_not_ended_is_a_forbidden_transition(world: World) -> None:
+    uuid = world.submit()
+    result = invoke("jobs", "delete", str(uuid))
+    assert result.exit_code == 4
+    assert "cancel it first" in result.stdout
+    assert world.state(uuid) is State.PENDING
+
+
+def test_a_filter_deletes_only_what_has_ended(world: World) -> None:
+    for ending in (Ending.SUCCEEDED, Ending.FAILED):
+        ended(world, ending)
+    pending = world.submit()
+    assert said("jobs", "delete", "--state", "failed", "--yes") == "1 deleted\n"
+    assert said("jobs", "delete", "--all", "--yes") == "1 deleted\n"
+    assert world.store.counts() == {State.PENDING: 1}
+    assert world.state(pending) is State.PENDING

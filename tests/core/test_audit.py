@@ -276,7 +276,7 @@ def test_a_job_that_vanished_is_lost() -> None:
     report = audit([SUCCESS], quiesced=True, accepted=3)
     assert report.lost == 2
     assert report.violations == (
-        Violation("I1", "store", "3 jobs were accepted, and 1 are on record"),
+        Violation("I1", "store", "3 jobs should be on record, and 1 are"),
     )
 
 

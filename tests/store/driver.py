@@ -11,7 +11,8 @@ from uuid import UUID
 
 import pytest
 from tests.store.model import Key
-from tests.store.schedule_story import LANES, ScheduleStory, hourly
+from tests.store.operator_story import OperatorStory
+from tests.store.schedule_story import LANES, hourly
 from tests.store.world import World, end
 
 from timeball.core.audit import audit_schedules
@@ -33,7 +34,7 @@ class Claim(NamedTuple):
     turns: list[Turn]
 
 
-class Driver(ScheduleStory):
+class Driver(OperatorStory):
     """Draws verbs, sends each to every world, and compares the answers."""
 
     def __init__(self, worlds: list[World], random: Random) -> None:
@@ -52,6 +53,7 @@ class Driver(ScheduleStory):
             *[self.claim, self.settle] * 6,
             *[self.travel, self.promote] * 3,
             *[self.cancel, self.repeat_claim, self.fire, self.revive] * 2,
+            *[self.delete, self.trim],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
             *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
@@ -68,6 +70,7 @@ class Driver(ScheduleStory):
         expected = {
             n: (job.state, job.turn, job.attempts, job.failures, job.crashes)
             for n, job in enumerate(self.model.jobs)
+            if not job.gone
         }
         for store in self.stores:
             found = {
@@ -139,7 +142,7 @@ class Driver(ScheduleStory):
         )
 
     def repeat_submit(self) -> None:
-        spec = self.random.choice(self.model.jobs).spec
+        spec = self.random.choice([job for job in self.model.jobs if not job.gone]).spec
         for store in self.stores:
             assert store.submit([spec]) == [store.get(spec.uuid).id]
 
@@ -148,14 +151,6 @@ class Driver(ScheduleStory):
         uuid = self.model.jobs[n].spec.uuid
         answer = self.same([store.cancel(uuid) for store in self.stores])
         assert answer == self.model.cancel(n)
-
-    def revive(self) -> None:
-        every = range(len(self.model.jobs))
-        over = [n for n in every if self.model.jobs[n].over]
-        numbers = self.random.choices(over or every, k=2) + self.random.choices(every, k=1)
-        uuids = [self.model.jobs[n].spec.uuid for n in numbers]
-        answers = self.same([store.revive(uuids) for store in self.stores])
-        assert answers == self.model.revive(numbers)
 
     def promote(self) -> None:
         moved = self.model.promote()
@@ -229,6 +224,7 @@ class Driver(ScheduleStory):
         return (turn.granted_at, json.loads(turn.args), *turn[3:6], *turn[7:13], turn.at_most_once)
 
     def repeat_claim(self) -> None:
+        self.claims = [claim for claim in self.claims if not self.forgotten(claim)]
         if not self.claims:
             return
         world, worker, request, turns = self.random.choice(self.claims)
@@ -238,6 +234,9 @@ class Driver(ScheduleStory):
                 store.claim(number, limit=5, request=request, floors={})
         else:
             assert store.claim(number, limit=5, request=request, floors={}) == turns
+
+    def forgotten(self, claim: Claim) -> bool:
+        return any(self.model.jobs[self.numbers[turn.uuid]].gone for turn in claim.turns)
 
     def settle(self) -> None:
         worker = self.any_worker()

@@ -36,6 +36,8 @@ class Thing:
     asked: bool = False
     forgiven: tuple[int, int] = (0, 0)
     """Failures and crashes from before it was last revived."""
+    gone: bool = False
+    """Deleted: it stays in this list, as the terminal job that it was."""
 
     @property
     def over(self) -> bool:
@@ -54,10 +56,15 @@ class Model:
     dead: set[int] = field(default_factory=set)
     owner: dict[Key, int] = field(default_factory=dict)
     endings: dict[Key, tuple[int | None, Ending]] = field(default_factory=dict)
-    stale: int = 0
+    refused: Counter[int] = field(default_factory=Counter)
+    """Stale settlements by job."""
+
+    @property
+    def stale(self) -> int:
+        return sum(count for n, count in self.refused.items() if not self.jobs[n].gone)
 
     def counts(self) -> dict[State, int]:
-        return dict(Counter(job.state for job in self.jobs))
+        return dict(Counter(job.state for job in self.jobs if not job.gone))
 
     def open_turns(self, worker: int) -> list[Key]:
         return [k for k, w in self.owner.items() if w == worker and k not in self.endings]
@@ -110,7 +117,8 @@ class Model:
         """Each: the turn, whether it names the lease of it, and the words."""
         verdicts, accepted = [], []
         for key, true_lease, settlement in said:
-            ours = true_lease and self.owner.get(key) == worker
+            known = key[0] in range(len(self.jobs)) and not self.jobs[key[0]].gone
+            ours = known and true_lease and self.owner.get(key) == worker
             if ours and key not in self.endings:
                 self.endings[key] = (worker, settlement.ending)
                 accepted.append((key, settlement))
@@ -118,7 +126,7 @@ class Model:
             elif ours and self.endings[key] == (worker, settlement.ending):
                 verdicts.append("already")
             else:
-                self.stale += key[0] in range(len(self.jobs))
+                self.refused[key[0]] += known
                 verdicts.append("stale")
         for (n, _), settlement in sorted(accepted, key=lambda pair: pair[0]):
             self.after(n, settlement)
@@ -151,7 +159,7 @@ class Model:
     def cancel(self, n: int) -> str:
         job = self.jobs[n]
         if job.over:
-            return "finished"
+            return "not_found" if job.gone else "finished"
         if job.state is State.RUNNING:
             job.asked = True
             return "requested"
@@ -166,12 +174,20 @@ class Model:
         answers = {}
         for n in sorted(set(numbers)):
             job = self.jobs[n]
-            answers[n] = "refused"
-            if job.over and job.state is not State.SUCCEEDED:
+            answers[n] = "not_found" if job.gone else "refused"
+            if job.over and not job.gone and job.state is not State.SUCCEEDED:
                 answers[n] = "revived"
                 job.turn, job.asked, job.due = job.turn + 1, False, 0.0
                 job.forgiven = (job.failures, job.crashes)
                 self.enter(n)
+        return [answers[n] for n in numbers]
+
+    def delete(self, numbers: list[int]) -> list[str]:
+        answers = {}
+        for n in set(numbers):
+            job = self.jobs[n]
+            answers[n] = "not_found" if job.gone else "deleted" if job.over else "refused"
+            job.gone = job.over
         return [answers[n] for n in numbers]
 
     def promote(self) -> int:

@@ -1,4 +1,4 @@
-"""`timeball jobs revive`: what is done to jobs that have ended, one by one or by a filter."""
+"""`timeball jobs revive` and `delete`: for jobs that have ended, by their ids or by a filter."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PARTLY: Final = 8
 _CODES: Final = {"not_found": 3, "refused": 4}
 _REVIVABLE: Final = ("failed", "cancelled", "skipped")
+_ENDED: Final = ("succeeded", *_REVIVABLE)
 
 
 def _which(states: tuple[str, ...]) -> Callable[[_Command], _Command]:
@@ -60,6 +61,25 @@ def revive(ctx: click.Context, /, **options: Any) -> None:
         if options["job_ids"]:
             ctx.exit(_each(client, client.revive_many, told, options))
         _all(client, client.revive_many, _REVIVABLE, options)
+
+
+@click.command("delete")
+@_which(_ENDED)
+def delete(ctx: click.Context, /, **options: Any) -> None:
+    """Delete jobs that have ended, with their history.
+
+    ID: a uuid, the beginning of one, or a number; or say which ones by their state, queue
+    and kind. Workers delete old ones by themselves: see `timeball worker --keep`.
+    """
+    told = {
+        "deleted": "deleted",
+        "refused": "has not ended: cancel it first; nothing was changed",
+        "not_found": "not found",
+    }
+    with opened(options["dsn"]) as client:
+        if options["job_ids"]:
+            ctx.exit(_each(client, client.delete_many, told, options))
+        _all(client, client.delete_many, _ENDED, options)
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""`timeball jobs`: look at jobs, follow them, cancel them, start them again."""
+"""`timeball jobs`: look at jobs, follow them, cancel, revive and delete them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ _ANSWERS: Final = {
 
 @click.group()
 def command() -> None:
-    """Look at jobs, follow them, cancel them, start them again."""
+    """Look at jobs, follow them, cancel, revive and delete them."""
 
 
 command.add_command(ended_jobs.revive)
+command.add_command(ended_jobs.delete)
 
 
 @command.command("list")

@@ -67,6 +67,20 @@ from timeball.cli.database import dsn_option
     metavar="DURATION",
     help="The longest rest without looking for jobs.",
 )
+@click.option(
+    "--keep",
+    default="7d",
+    show_default=True,
+    metavar="DURATION|ever",
+    help="How long jobs are kept that have succeeded.",
+)
+@click.option(
+    "--keep-failed",
+    default="30d",
+    show_default=True,
+    metavar="DURATION|ever",
+    help="How long jobs are kept that have ended otherwise.",
+)
 @dsn_option
 @click.pass_context
 def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> None:
@@ -77,6 +91,7 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
     from timeball.cli.running import log_to_stderr
     from timeball.cli.times import seconds
     from timeball.client.connect import open_store
+    from timeball.core.records import Keep
     from timeball.worker.child import Load
     from timeball.worker.loop import WorkerConfig
     from timeball.worker.supervisor import Supervisor, SupervisorConfig
@@ -97,8 +112,15 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
             loads=tuple(Load(target=app) for app in apps),
             worker=worker,
             children=options["children"],
+            keep=Keep(_kept_s(options["keep"]), _kept_s(options["keep_failed"])),
         )
         say(f"{config.children} process(es) of {worker.slots} slots; Ctrl-C stops")
         ctx.exit(Supervisor(config).run())
     finally:
         close()
+
+
+def _kept_s(text: str) -> float | None:
+    from timeball.cli.times import seconds
+
+    return None if text == "ever" else seconds(text)

@@ -12,7 +12,14 @@ from uuid import UUID
 from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
-from timeball.core.records import CancelAnswer, DecidedOccurrence, Job, ReviveAnswer, Schedule
+from timeball.core.records import (
+    CancelAnswer,
+    DecidedOccurrence,
+    DeleteAnswer,
+    Job,
+    ReviveAnswer,
+    Schedule,
+)
 from timeball.core.states import State
 
 
@@ -63,6 +70,14 @@ class AsyncClient:
     async def revive_many(self, jobs: Iterable[Handle | UUID]) -> list[ReviveAnswer]:
         """See `Client.revive_many`."""
         return await asyncio.to_thread(self.client.revive_many, jobs)
+
+    async def delete(self, job: Handle | UUID) -> DeleteAnswer:
+        """See `Client.delete`."""
+        return await asyncio.to_thread(self.client.delete, job)
+
+    async def delete_many(self, jobs: Iterable[Handle | UUID]) -> list[DeleteAnswer]:
+        """See `Client.delete_many`."""
+        return await asyncio.to_thread(self.client.delete_many, jobs)
 
     async def get(self, job: Handle | UUID) -> Job:
         """See `Client.get`."""

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from timeball.core.records import ReviveAnswer
+from timeball.core.records import DeleteAnswer, ReviveAnswer
 from timeball.store.base import Store
 
 if TYPE_CHECKING:
@@ -33,6 +33,14 @@ class Operator:
     def revive_many(self, jobs: Iterable[Handle | UUID]) -> list[ReviveAnswer]:
         """Start jobs again, 1,000 in a transaction; return what became of each, in order."""
         return [answer for part in _parts(jobs) for answer in self.store.revive(part)]
+
+    def delete(self, job: Handle | UUID) -> DeleteAnswer:
+        """Delete a job that has ended, with its history. One that has not is left alone."""
+        return self.delete_many([job])[0]
+
+    def delete_many(self, jobs: Iterable[Handle | UUID]) -> list[DeleteAnswer]:
+        """Delete ended jobs, 1,000 in a transaction; return what became of each, in order."""
+        return [answer for part in _parts(jobs) for answer in self.store.delete(part)]
 
 
 def _parts(jobs: Iterable[Handle | UUID]) -> Iterator[list[UUID]]:

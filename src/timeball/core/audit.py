@@ -86,6 +86,7 @@ def audit(
     *,
     quiesced: bool,
     accepted: int | None = None,
+    deleted: int = 0,
     slack_s: float = GRAIN_S,
 ) -> Report:
     """Return what is wrong with the record of all jobs, and how much there is of it.
@@ -93,14 +94,15 @@ def audit(
     Args:
         histories: One per job, in the order of their ids.
         quiesced: Whether all work should be done, so that every job must be terminal.
-        accepted: How many jobs the store should hold, by the client's own count.
+        accepted: How many jobs were submitted, by the client's own count.
+        deleted: How many of them were deleted since, by the store's.
         slack_s: How far the store's clock is known to have been set back, in seconds.
     """
     tally = _Tally()
     for history in histories:
         tally.take(ledger(history, slack_s), quiesced=quiesced)
     if accepted is not None:
-        tally.expect(accepted)
+        tally.expect(accepted - deleted)
     return tally.report()
 
 
@@ -167,7 +169,7 @@ class _Tally:
     def expect(self, accepted: int) -> None:
         if accepted != self.jobs:
             self.lost += max(0, accepted - self.jobs)
-            text = f"{accepted} jobs were accepted, and {self.jobs} are on record"
+            text = f"{accepted} jobs should be on record, and {self.jobs} are"
             self.add("I1", "store", text)
 
     def add(self, invariant: str, subject: str, text: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import count, islice
 from uuid import UUID
 
 from timeball.core.history import EntryRecord, StaleRecord
@@ -69,6 +69,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             now: The store's clock, aware. It must be quick, and must not call the store.
         """
         super().__init__(now)
+        self._numbers = count(1)
         self._held: dict[int, Row] = {}
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._workers: dict[int, Worker] = {}
@@ -204,7 +205,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         now = self._clock()
         wait = None if spec.delay_s is None else timedelta(seconds=spec.delay_s)
         first_at = spec.run_at if wait is None else now + wait
-        row = Row(len(self._rows) + 1, spec, now, first_at)
+        row = Row(next(self._numbers), spec, now, first_at)
         self._rows[row.id] = row
         self._ids[spec.uuid] = row.id
         if first_at is not None and first_at > now:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 from uuid import UUID
 
 from timeball.core.history import RevivalRecord
-from timeball.core.records import ReviveAnswer
-from timeball.core.states import Event, State, allowed
+from timeball.core.records import DeleteAnswer, Keep, ReviveAnswer, Trimmed, Turn
+from timeball.core.states import TERMINAL, Event, State, allowed
 from timeball.store.memory_rows import Row, move
 
 
 class MemoryOperator(ABC):
-    """Jobs that have ended start again, at the word of an operator."""
+    """Jobs that have ended start again or go, at the word of an operator."""
 
     _clock: Callable[[], datetime]
     _lock: Lock
     _rows: dict[int, Row]
     _ids: dict[UUID, int]
+    _requests: dict[tuple[int, UUID], list[Turn]]
+    _deleted = 0
 
     @abstractmethod
     def _line_up(self, rows: Iterable[Row]) -> None: ...
@@ -32,7 +34,44 @@ class MemoryOperator(ABC):
             answers = {self._rows[job].spec.uuid: self._revive(self._rows[job]) for job in known}
             return [answers.get(uuid, ReviveAnswer.NOT_FOUND) for uuid in uuids]
 
+    def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
+        """See `Store.delete`."""
+        with self._lock:
+            known = sorted(self._ids[uuid] for uuid in set(uuids) & self._ids.keys())
+            answers = {self._rows[job].spec.uuid: self._delete(self._rows[job]) for job in known}
+            return [answers.get(uuid, DeleteAnswer.NOT_FOUND) for uuid in uuids]
+
+    def trim(self, keep: Keep, *, after: tuple[int, ...] = (), limit: int = 500) -> Trimmed:
+        """See `Store.trim`."""
+        with self._lock:
+            page = [row for row in self._rows.values() if (row.id,) > after][:limit]
+            old = [row for row in page if self._is_old(row, keep)]
+            for row in old:
+                self._delete(row)
+            return Trimmed(len(old), (page[-1].id,) if len(page) == limit else None)
+
+    def deleted(self) -> int:
+        """See `Store.deleted`."""
+        with self._lock:
+            return self._deleted
+
     # The rest runs under the lock.
+
+    def _is_old(self, row: Row, keep: Keep) -> bool:
+        kept_s = keep.succeeded_s if row.state is State.SUCCEEDED else keep.others_s
+        if row.state not in TERMINAL or kept_s is None:
+            return False
+        return row.endings[row.turn].at <= self._clock() - timedelta(seconds=kept_s)
+
+    def _delete(self, row: Row) -> DeleteAnswer:
+        if row.state not in TERMINAL:
+            return DeleteAnswer.REFUSED
+        del self._rows[row.id], self._ids[row.spec.uuid]
+        self._deleted += 1
+        granted = [lease.turns for lease in row.grants.values()]
+        for turns in (*granted, *self._requests.values()):
+            turns[:] = [turn for turn in turns if turn.job_id != row.id]
+        return DeleteAnswer.DELETED
 
     def _revive(self, row: Row) -> ReviveAnswer:
         if not allowed(row.state, Event.REVIVE):

@@ -296,7 +296,7 @@ class MemorySchedules(ABC):
         return self._decide(schedule, what._replace(reason=BACKFILL))
 
     def _shown_occurrence(self, row: OccurrenceRecord) -> DecidedOccurrence:
-        job = None if row.job_id is None else self._rows[row.job_id]
+        job = None if row.job_id is None else self._rows.get(row.job_id)
         return DecidedOccurrence(
             nominal_at=row.nominal_at,
             decided_at=row.decided_at,

@@ -20,18 +20,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Final, NamedTuple
 
+from timeball.core.records import Keep
 from timeball.errors import TimeballError
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.process import ChildProcess
+from timeball.worker.retention import Retention
 from timeball.worker.sweeper import Deaths, Sweeper
 from timeball.worker.ticker import Ticker
 
@@ -69,6 +71,8 @@ class SupervisorConfig:
     """How each child works; a number is added to the name."""
 
     children: int = 1
+    keep: Keep = field(default_factory=Keep)
+    """How long jobs are kept that have ended."""
 
 
 class Step(IntEnum):
@@ -202,6 +206,7 @@ class Supervisor:
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
             self._duty("sweeper", Sweeper(self._store).run, quiet),
+            self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
             self._duty("beat", self._beat().run, over),
         ]
         while self._step is Step.RUN or self._living():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.store.postgres.sessions import Session, claim_all, settle_of, submit, worker_of
 
-from timeball.core.records import JobSpec
+from timeball.core.records import JobSpec, Keep, Settlement
 from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
 
@@ -80,3 +80,135 @@ def test_many_revivals_in_any_order_do_not_deadlock(ledger: PostgresStore, sessi
     one.commit()
     assert {answer for _, _, answer in two.answer()} == {"refused"}
     assert len(claim_all(ledger, worker_of(ledger))) == len(uuids)
+
+
+# Delete
+
+
+def test_a_deletion_beside_a_revival_leaves_one_of_them(
+    ledger: PostgresStore, session: Make
+) -> None:
+    first, second = cancelled(ledger), cancelled(ledger)
+    one, two = session().begin(), session()
+    one.verb("revive", uuids=[first.uuid])
+    two.verb_blocks("delete_jobs", uuids=[first.uuid])
+    one.commit()
+    assert two.answer() == [(first.uuid, "refused")]
+    one.begin()
+    one.verb("delete_jobs", uuids=[second.uuid])
+    two.verb_blocks("revive", uuids=[second.uuid])
+    one.commit()
+    assert two.answer() == []
+    assert [turn.uuid for turn in claim_all(ledger, worker_of(ledger))] == [first.uuid]
+
+
+@pytest.mark.parametrize("event", ["succeeded", "retried"])
+def test_a_settlement_that_waited_for_a_deletion_leaves_nothing(
+    ledger: PostgresStore, session: Make, event: str
+) -> None:
+    (spec,) = submit(ledger)
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    ledger.settle(worker, [Settlement(*turn[:4], Ending.SUCCEEDED, began_at=turn.granted_at)])
+    one, two = session().begin(), session()
+    assert one.verb("delete_jobs", uuids=[spec.uuid]) == [(spec.uuid, "deleted")]
+    two.verb_blocks("settle", **settle_of(worker, turn, event))
+    one.commit()
+    assert two.answer() == [(["stale"],)]
+    for table in ("job", "entry", "ended", "held"):
+        assert two.run(f"SELECT count(*) FROM timeball.{table}") == [(0,)]
+
+
+def test_a_deletion_taken_back_leaves_the_settlement_refused_by_its_key(
+    ledger: PostgresStore, session: Make
+) -> None:
+    (spec,) = submit(ledger)
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    ledger.settle(worker, [Settlement(*turn[:4], Ending.FAILED, began_at=turn.granted_at)])
+    one, two = session().begin(), session()
+    one.verb("delete_jobs", uuids=[spec.uuid])
+    two.verb_blocks("settle", **settle_of(worker, turn))
+    one.rollback()
+    assert two.answer() == [(["stale"],)]
+    assert ledger.get(spec.uuid).state is State.FAILED
+
+
+def test_a_cancel_whose_job_is_deleted_meanwhile_comes_to_an_end(
+    ledger: PostgresStore, session: Make
+) -> None:
+    (spec,) = submit(ledger)
+    job = ledger.get(spec.uuid).id
+    ledger.cancel(spec.uuid)
+    ledger.delete([spec.uuid])
+    assert session().run("SELECT timeball.cancel_job(%s)", [job]) == [("not_found",)]
+
+
+# Retention
+
+
+def trim_of(after: int = 0, limit: int = 100) -> dict[str, object]:
+    return {"after": after, "limit": limit, "succeeded_s": 0.0, "others_s": 0.0}
+
+
+def done(store: PostgresStore, count: int = 1) -> list[JobSpec]:
+    """Jobs that have succeeded."""
+    specs, worker = submit(store, count), worker_of(store)
+    turns = claim_all(store, worker)
+    store.settle(worker, [Settlement(*turn[:4], Ending.SUCCEEDED) for turn in turns])
+    return specs
+
+
+def test_retention_waits_for_nobody(ledger: PostgresStore, session: Make) -> None:
+    specs = [cancelled(ledger), cancelled(ledger), *done(ledger)]
+    one, two = session().begin(), session()
+    one.verb("revive", uuids=[specs[0].uuid])
+    assert two.verb("trim_jobs", **trim_of()) == [(2, None)]
+    one.commit()
+    assert ledger.get(specs[0].uuid).state is State.PENDING
+    assert two.verb("trim_jobs", **trim_of()) == [(0, None)]
+
+
+def test_retention_leaves_what_the_lane_has_not_passed(
+    ledger: PostgresStore, session: Make
+) -> None:
+    done(ledger)
+    spec = cancelled(ledger)  # behind it nothing has been claimed
+    one = session()
+    assert one.verb("trim_jobs", **trim_of()) == [(1, None)]
+    assert ledger.get(spec.uuid).state is State.CANCELLED
+    done(ledger)
+    assert one.verb("trim_jobs", **trim_of()) == [(2, None)]
+
+
+def test_leases_go_with_the_last_of_their_jobs_but_never_the_newest(
+    ledger: PostgresStore, session: Make
+) -> None:
+    for _ in range(3):
+        done(ledger)
+    kept = submit(ledger)[0]
+    claim_all(ledger, worker_of(ledger))  # runs
+    done(ledger)
+    one = session()
+
+    def look() -> list[tuple[int]]:
+        after: tuple[int, ...] | None = ()
+        while after is not None:
+            after = ledger.trim(Keep(0.0, 0.0), after=after, limit=2).after
+        return one.run("SELECT seq FROM timeball.lease ORDER BY seq")
+
+    assert look() == [(4,), (5,)]
+    assert ledger.get(kept.uuid).worker is not None
+    done(ledger)
+    assert look() == [(4,), (6,)]
+    assert ledger.get(kept.uuid).state is State.RUNNING
+
+
+def test_young_leases_are_passed_over_at_once(ledger: PostgresStore, session: Make) -> None:
+    for _ in range(5):
+        done(ledger)
+    parameters = {"lane": 0, "seq": 0, "limit": 2, "keep_s": 3_600.0}
+    ((lane, seq),) = session().verb("trim_leases", **parameters)
+    assert (lane, seq) == (1, 2**63 - 1)
+    parameters |= {"lane": lane, "seq": seq}
+    assert session().verb("trim_leases", **parameters) == [(None, None)]

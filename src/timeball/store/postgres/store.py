@@ -21,13 +21,16 @@ from timeball.core.history import JobHistory
 from timeball.core.payload import storable
 from timeball.core.records import (
     CancelAnswer,
+    DeleteAnswer,
     Expired,
     Job,
     JobSpec,
+    Keep,
     Promoted,
     Pulse,
     ReviveAnswer,
     Settlement,
+    Trimmed,
     Turn,
     Verdict,
 )
@@ -108,6 +111,30 @@ class PostgresStore(PostgresSchedules):
         answers = {uuid: ReviveAnswer(answer) for uuid, _, answer in rows}
         self.wake({queue for _, queue, answer in rows if answer == ReviveAnswer.REVIVED})
         return [answers.get(uuid, ReviveAnswer.NOT_FOUND) for uuid in uuids]
+
+    def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
+        """See `Store.delete`."""
+        rows = self._run("delete_jobs", uuids=list(uuids))
+        answers = {uuid: DeleteAnswer(answer) for uuid, answer in rows}
+        return [answers.get(uuid, DeleteAnswer.NOT_FOUND) for uuid in uuids]
+
+    def trim(self, keep: Keep, *, after: tuple[int, ...] = (), limit: int = 500) -> Trimmed:
+        """See `Store.trim`. First jobs, then leases of which no job is left."""
+        kept_s = min((s for s in keep if s is not None), default=None)
+        if kept_s is None:
+            return Trimmed(0, None)
+        if len(after) <= 1:
+            ((deleted, job),) = self._run(
+                "trim_jobs", after=sum(after), limit=limit, **keep._asdict()
+            )
+            return Trimmed(deleted, (0, 0) if job is None else (job,))
+        lane, seq = after
+        ((lane, seq),) = self._run("trim_leases", lane=lane, seq=seq, limit=limit, keep_s=kept_s)
+        return Trimmed(0, None if lane is None else (lane, seq))
+
+    def deleted(self) -> int:
+        """See `Store.deleted`."""
+        return int(self._run("deleted")[0][0])
 
     # Working
 

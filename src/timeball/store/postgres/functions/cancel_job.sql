@@ -1,6 +1,6 @@
 -- event: cancel (scheduled, waiting, pending -> cancelled)
 -- Keep one known job from starting, or record the request where its turn is granted already.
--- Returns cancelled, requested or finished.
+-- Returns cancelled, requested, finished or not_found.
 --
 -- Each round looks with fresh statements and acts under the lock that makes what it saw
 -- hold; where the job has moved on meanwhile, another round follows.
@@ -31,6 +31,9 @@ BEGIN
             WHERE ended.job_id = p_job ORDER BY ended.turn DESC LIMIT 1;
             IF v_event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired') THEN
                 RETURN 'finished';
+            END IF;
+            IF NOT EXISTS (SELECT FROM timeball.job WHERE job.id = p_job) THEN
+                RETURN 'not_found';  -- deleted a moment ago
             END IF;
             CONTINUE;  -- between two turns a moment ago: look again
         END IF;

@@ -57,6 +57,11 @@ BEGIN
     SELECT coalesce(array_agg(written.job_id), '{}'), coalesce(array_agg(written.turn), '{}')
     INTO v_new, v_new_turns FROM written;
 
+    -- A turn of a job that was deleted has no ending any more for the insert to meet.
+    IF EXISTS (SELECT FROM timeball.deletion WHERE deletion.upto >= ANY (v_new)) THEN
+        SELECT * INTO v_new, v_new_turns FROM timeball.disown(v_new, v_new_turns);
+    END IF;
+
     IF cardinality(v_new) = cardinality(p_job_ids)
         AND p_events <@ '{succeeded,failed,cancelled}'::text[]
     THEN

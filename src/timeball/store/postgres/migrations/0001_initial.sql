@@ -180,6 +180,13 @@ CREATE TABLE timeball.occurrence (
     CONSTRAINT occurrence_reason CHECK (decision = 'fired' OR reason IS NOT NULL)
 );
 
+-- How far deletions of jobs have come, and how many there were. At most one row.
+CREATE TABLE timeball.deletion (
+    id   boolean PRIMARY KEY DEFAULT true CHECK (id),
+    upto bigint NOT NULL,
+    jobs bigint NOT NULL
+);
+
 -- Rare events that no other table records.
 CREATE TABLE timeball.event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

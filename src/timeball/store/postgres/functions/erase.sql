@@ -1,0 +1,23 @@
+-- Delete jobs with all that is known of them. Their rows must be locked, and they must have
+-- ended. What is left is how far deletions have come: `settle` looks whether what it was told
+-- about a job up to there is about one that still exists.
+--
+-- An entry may still be ahead of its lane's cursor: a claim reads entries and endings in one
+-- snapshot, so that it finds both of them or neither.
+CREATE OR REPLACE FUNCTION timeball.erase(p_jobs bigint[]) RETURNS void LANGUAGE sql
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+DELETE FROM timeball.entry USING timeball.job
+WHERE job.id = ANY (p_jobs)
+  AND entry.lane = job.lane AND entry.xid = job.xid AND entry.job_id = job.id;
+DELETE FROM timeball.entry WHERE entry.job_id = ANY (p_jobs) AND entry.attempts IS NOT NULL;
+DELETE FROM timeball.ended WHERE ended.job_id = ANY (p_jobs);
+DELETE FROM timeball.event WHERE event.job_id = ANY (p_jobs);
+DELETE FROM timeball.job WHERE job.id = ANY (p_jobs);
+INSERT INTO timeball.deletion (upto, jobs)
+SELECT max(gone.id), count(*) FROM unnest(p_jobs) AS gone (id) HAVING count(*) > 0
+ON CONFLICT (id) DO UPDATE
+SET upto = greatest(deletion.upto, excluded.upto), jobs = deletion.jobs + excluded.jobs;
+$function$;

@@ -1,0 +1,66 @@
+"""What operators do in a random story: revive, delete, and keep jobs for some time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from tests.store.schedule_story import ScheduleStory
+
+from timeball.core.records import DeleteAnswer, Keep
+from timeball.core.states import State
+from timeball.errors import JobNotFound
+from timeball.store.base import Store
+
+KEEP = Keep(60.0, 4_000.0)
+
+
+class OperatorStory(ScheduleStory):
+    """Verbs about jobs that have ended."""
+
+    def revive(self) -> None:
+        numbers = self.some()
+        answers = self.same([store.revive(self.uuids(numbers)) for store in self.stores])
+        assert answers == self.model.revive(numbers)
+
+    def delete(self) -> None:
+        numbers = self.some()
+        answers = self.same([store.delete(self.uuids(numbers)) for store in self.stores])
+        assert answers == self.model.delete(numbers)
+        self.same([store.deleted() for store in self.stores])
+
+    def trim(self) -> None:
+        old = [n for n, job in enumerate(self.model.jobs) if job.over and self.is_old(n)]
+        for store in self.stores:
+            after: tuple[int, ...] | None = ()
+            while after is not None:
+                after = store.trim(KEEP, after=after, limit=7).after
+            left = [n for n in old if self.exists(store, n)]
+            # A store may keep for a while what was cancelled where nobody has come by since.
+            assert not any((n, self.model.jobs[n].turn) in self.model.owner for n in left)
+            assert set(store.delete(self.uuids(left))) <= {DeleteAnswer.DELETED}
+        self.model.delete(old)
+
+    def is_old(self, n: int) -> bool:
+        job = self.model.jobs[n]
+        if job.gone:
+            return False
+        ended_at = self.same([store.get(job.spec.uuid).ended_at for store in self.stores])
+        kept_s = KEEP.succeeded_s if job.state is State.SUCCEEDED else KEEP.others_s
+        assert kept_s is not None
+        return bool(ended_at <= self.now() - timedelta(seconds=kept_s))
+
+    def exists(self, store: Store, n: int) -> bool:
+        try:
+            return bool(store.get(self.model.jobs[n].spec.uuid))
+        except JobNotFound:
+            return False
+
+    def some(self) -> list[int]:
+        """Some jobs, mostly ended ones; one may come twice."""
+        every = range(len(self.model.jobs))
+        over = [n for n in every if self.model.jobs[n].over]
+        return self.random.choices(over or every, k=2) + self.random.choices(every, k=1)
+
+    def uuids(self, numbers: list[int]) -> list[UUID]:
+        return [self.model.jobs[n].spec.uuid for n in numbers]
