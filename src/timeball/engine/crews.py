@@ -22,13 +22,22 @@ class ThreadCrew:
     Args:
         section: The lock and the agenda.
         workers: The most threads.
+        run: Carries out an attempt in a thread.
         broken: Called when a bug of ours has ended one of them.
     """
 
-    def __init__(self, section: Section[Attempt], workers: int, broken: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        section: Section[Attempt],
+        workers: int,
+        run: Callable[[Attempt], Ended],
+        broken: Callable[[], None],
+    ) -> None:
         self._section = section
         self._loop: EventLoop[Attempt] = EventLoop(self._after, broken)
-        self._threads: Threads[Attempt] = Threads(section, workers, self._loop.start, broken)
+        self._threads: Threads[Attempt] = Threads(
+            section, workers, self._loop.start, broken, run=run
+        )
         self.ring = self._threads.ring
         self._threads.open()
 

@@ -119,12 +119,14 @@ class Attempt:
     """One turn of a job that was granted a slot, or that ended before; the engine's own record."""
 
     __slots__ = (
-        "delay_s", "ended_ns", "ending", "granted_ns", "lock_ns", "ready_ns",
+        "delay_s", "ended_ns", "ending", "granted_ns", "is_async", "lock_ns", "ready_ns",
         "reason", "seq", "slot", "started_ns", "stop", "turn", "value", "work",
     )  # fmt: skip
 
     def __init__(self, work: Work, now_ns: int, slot: int | None, seq: int) -> None:
         self.work = work
+        self.is_async = work.form.is_async
+        """Whether it runs on the event loop."""
         self.turn = work.turn
         self.ready_ns = work.ready_ns
         self.granted_ns = now_ns
@@ -139,11 +141,6 @@ class Attempt:
         self.reason: str | None = None
         self.delay_s = 0.0
         self.ended_ns = 0
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it runs on the event loop."""
-        return self.work.form.is_async
 
     @property
     def variables(self) -> Variables | None:

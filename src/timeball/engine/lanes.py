@@ -122,8 +122,10 @@ class Lanes:
         """Return the line whose first job is to start next; None if none may."""
         line = self._only
         if line is not None:
-            if line and line[0].key is None and line[0].state is _PENDING:
-                return line
+            if line:
+                ready = line[0]
+                if ready.key is None and ready.state is _PENDING:
+                    return line
             return None if self._first(line) is None else line
         best: Line | None = None
         best_ns = 0

@@ -46,7 +46,7 @@ class Scheduler(Views):
     def __init__(self, workers: int = 8, **options: Unpack[SchedulerOptions]) -> None:
         super().__init__(Options(workers=workers, **options), Handle)
         engine = self._engine
-        self._crew = ThreadCrew(engine.section, workers, engine.breaks)
+        self._crew = ThreadCrew(engine.section, workers, engine.carry_out, engine.breaks)
         engine.staff(self._crew)
         _LIVE.add(self)
 

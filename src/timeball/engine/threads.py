@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from operator import methodcaller
 from threading import Lock, Thread, current_thread, get_ident
 from typing import Any, Final, Generic
 
@@ -39,6 +40,7 @@ class Threads(Generic[A]):
         limit: The most threads: as many as there are slots.
         on_loop: Told of an attempt for the event loop, in the thread that claimed it.
         broken: Called when a thread dies of a bug of ours.
+        run: Carries out an attempt for a thread, and returns how it ended.
     """
 
     def __init__(
@@ -47,11 +49,14 @@ class Threads(Generic[A]):
         limit: int,
         on_loop: Callable[[A], None],
         broken: Callable[[], None],
+        *,
+        run: Callable[[A], Any] = methodcaller("run"),
     ) -> None:
         self._section = section
         self._limit = limit
         self._on_loop = on_loop
         self._broken = broken
+        self._run = run
         self._bell = Doorbell()
         self.ring = self._bell.ring
         """Has the leader look. Takes no lock: legal from signal handlers and finalizers."""
@@ -146,6 +151,7 @@ class Threads(Generic[A]):
     def _serve(self, worker: _Worker) -> None:
         attempt: A | None = None
         said: Any = None
+        run = self._run
         while True:
             attempt = self._step(worker, attempt, said)
             if attempt is None:
@@ -157,7 +163,7 @@ class Threads(Generic[A]):
                 attempt = None
             else:
                 worker.attempt = attempt
-                said = attempt.run()
+                said = run(attempt)
                 worker.attempt = None
 
     def _step(self, worker: _Worker, done: A | None, said: Any) -> A | None:

@@ -112,8 +112,8 @@ MUTANTS: Final = (
             Patch(
                 "timeball.engine.threads",
                 "Threads._serve",
-                "said = attempt.run()",
-                "self._section.enter()\nsaid = attempt.run()\nself._section.leave()",
+                "said = run(attempt)",
+                "self._section.enter()\nsaid = run(attempt)\nself._section.leave()",
             ),
         ),
     ),
