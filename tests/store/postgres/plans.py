@@ -104,7 +104,7 @@ class Explained:
         """Run the store's statement of that name; return its rows and all plans in it."""
         self._heard = []
         cursor = self.connection.execute(statement(name), params)
-        return cursor.fetchall(), self._heard
+        return cursor.fetchall() if cursor.description else [], self._heard
 
     def close(self) -> None:
         self.connection.close()

@@ -19,10 +19,10 @@ BEGIN
     END IF;
     v_fresh := array(
         SELECT u.uuid FROM unnest(p_nominal_at, p_uuids) AS u (nominal_at, uuid)
-        WHERE NOT EXISTS (
-            SELECT FROM timeball.occurrence
+        WHERE (  -- looked up one by one: a join might read all that was ever decided
+            SELECT occurrence.decision FROM timeball.occurrence
             WHERE occurrence.schedule_id = p_schedule AND occurrence.nominal_at = u.nominal_at
-              AND occurrence.decision = 'fired'));
+        ) IS DISTINCT FROM 'fired');
     SELECT array_agg(added.id ORDER BY u.n) INTO v_jobs
     FROM timeball.submit((
         SELECT coalesce(jsonb_agg(job.value ORDER BY job.n), '[]')

@@ -58,9 +58,10 @@ BEGIN
         JOIN jsonb_to_recordset(p_decisions)
             AS u (n integer, nominal_at timestamptz, fired boolean, reason text, uuid uuid)
             ON u.n = kept.n
-        WHERE NOT EXISTS (
-            SELECT FROM timeball.occurrence
-            WHERE occurrence.schedule_id = kept.id AND occurrence.nominal_at = u.nominal_at)
+        WHERE (  -- looked up one by one: a join might read all that was ever decided
+            SELECT occurrence.decision FROM timeball.occurrence
+            WHERE occurrence.schedule_id = kept.id AND occurrence.nominal_at = u.nominal_at
+        ) IS NULL
         WINDOW of_one AS (PARTITION BY kept.n, u.fired)
     ),
     passed AS (
