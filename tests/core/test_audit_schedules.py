@@ -10,7 +10,7 @@ import pytest
 
 from timeball.core.audit import audit_schedules
 from timeball.core.history import OccurrenceRecord, ScheduleRecord
-from timeball.core.records import Decision
+from timeball.core.records import SKIP_REASONS, Decision
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 HOURLY = ScheduleRecord(1, "hourly", MIDNIGHT, MIDNIGHT + timedelta(hours=3))
@@ -82,3 +82,32 @@ def test_a_job_of_two_schedules_is_found() -> None:
     pairs = [(other, [fired(1, 11)]), (HOURLY, [fired(1, 11), skipped(2), skipped(3)])]
     (violation,) = audit_schedules(pairs, every_hour)
     assert (violation.invariant, violation.subject) == ("I16", "schedule hourly")
+
+
+@pytest.mark.parametrize("reason", sorted(SKIP_REASONS))
+def test_a_skip_says_why_in_a_known_word(reason: str) -> None:
+    assert found(fired(1, 11), skipped(2, reason), fired(3, 13)) == []
+
+
+def test_a_skip_for_no_known_reason_is_found() -> None:
+    ((invariant, text),) = found(fired(1, 11), skipped(2, "lazy"), fired(3, 13))
+    assert invariant == "I17"
+    assert "'lazy'" in text
+
+
+def test_a_backfill_may_fire_what_lies_behind_and_ahead_of_the_cursor() -> None:
+    late = [fired(n, 10 + n)._replace(reason="backfill") for n in (-7, 2, 5)]
+    assert found(fired(1, 11), fired(3, 13), *late) == []
+
+
+def test_only_a_backfill_fires_with_a_reason() -> None:
+    odd = fired(2, 12)._replace(reason="overlap")
+    ((invariant, text),) = found(fired(1, 11), odd, fired(3, 13))
+    assert invariant == "I17"
+    assert "fired, reason 'overlap'" in text
+
+
+def test_what_new_zone_data_left_behind_the_activation_is_not_held_against_them() -> None:
+    moved = HOURLY._replace(activated_at=hour(2), cursor=hour(1))
+    rows = [fired(1, 11), fired(2, 12)]
+    assert list(audit_schedules([(moved, rows)], every_hour)) == []
