@@ -151,7 +151,6 @@ class Threads(Generic[A]):
     def _serve(self, worker: _Worker) -> None:
         attempt: A | None = None
         said: Any = None
-        run = self._run
         while True:
             attempt = self._step(worker, attempt, said)
             if attempt is None:
@@ -163,7 +162,7 @@ class Threads(Generic[A]):
                 attempt = None
             else:
                 worker.attempt = attempt
-                said = run(attempt)
+                said = self._run(attempt)
                 worker.attempt = None
 
     def _step(self, worker: _Worker, done: A | None, said: Any) -> A | None:

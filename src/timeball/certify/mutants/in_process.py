@@ -112,8 +112,8 @@ MUTANTS: Final = (
             Patch(
                 "timeball.engine.threads",
                 "Threads._serve",
-                "said = run(attempt)",
-                "self._section.enter()\nsaid = run(attempt)\nself._section.leave()",
+                "said = self._run(attempt)",
+                "self._section.enter()\nsaid = self._run(attempt)\nself._section.leave()",
             ),
         ),
     ),
