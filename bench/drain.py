@@ -1,6 +1,6 @@
 """How fast one worker process drains no-op jobs from PostgreSQL, and what it leaves behind.
 
-    .venv/bin/python bench/drain.py [--jobs 100000] [--slots 500] [--threads]
+    .venv/bin/python bench/drain.py [--jobs 100000] [--slots 500] [--threads] [--metrics]
 
 Prints jobs per second for submit and drain, CPU per job, WAL per job and the dead tuples of the
 ledger's tables. A job counts when its success is recorded in the database; settings are durable
@@ -25,10 +25,12 @@ from timeball.action.registry import Registry
 from timeball.client import Client
 from timeball.core.audit import audit
 from timeball.core.states import State
+from timeball.observe.board import Board
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.embedded import EmbeddedPostgres
 from timeball.store.postgres.migrate import migrate
 from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.telling import Counts
 
 LEDGER = ("job", "entry", "lease", "ended")
 registry = Registry()
@@ -47,6 +49,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--slots", type=int, default=500)
     parser.add_argument("--threads", action="store_true", help="no-op functions in 16 threads")
+    parser.add_argument("--metrics", action="store_true", help="count as for /metrics")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="timeball-bench-") as folder,
@@ -73,6 +76,8 @@ def measure(store: PostgresStore, options: argparse.Namespace) -> bool:
     slots = 16 if options.threads else options.slots
     config = WorkerConfig(name="bench", slots=slots)
     worker = Worker(store, registry, config, draw=random.random)
+    if options.metrics:
+        worker.tell(Counts(Board.create(), registry))
     wal = value(store, "SELECT pg_current_wal_insert_lsn()")
     began_s, cpu_s = time.perf_counter(), time.process_time()
     thread = threading.Thread(target=worker.work)

@@ -221,7 +221,8 @@ class Driver(OperatorStory):
 
     def plain(self, turn: Turn) -> tuple:
         """A turn without the ids that each store makes for itself."""
-        return (turn.granted_at, json.loads(turn.args), *turn[3:6], *turn[7:13], turn.at_most_once)
+        facts = (*turn[3:6], *turn[7:13], turn.at_most_once, turn.ready_at)
+        return (turn.granted_at, json.loads(turn.args), *facts)
 
     def repeat_claim(self) -> None:
         self.claims = [claim for claim in self.claims if not self.forgotten(claim)]

@@ -32,6 +32,21 @@ def test_the_instant_of_the_grant_is_on_the_stores_clock(world: World) -> None:
     assert before <= turn.granted_at <= world.store.now().timestamp()
 
 
+def test_a_turn_tells_from_when_on_it_might_start(world: World) -> None:
+    begun = world.store.now().timestamp()
+    world.submit()
+    world.travel(5)
+    worker = world.worker()
+    (turn,) = world.claim(worker)
+    assert begun <= turn.ready_at <= turn.granted_at - 5
+    world.settle(worker, end(turn, Ending.RETRIED, delay_s=10))
+    world.travel(60)
+    world.store.promote(10)
+    world.travel(3)
+    (again,) = world.claim(worker)
+    assert turn.granted_at + 60 <= again.ready_at <= again.granted_at - 3
+
+
 def test_a_claim_gives_no_more_than_asked_for(world: World) -> None:
     jobs = [world.submit() for _ in range(5)]
     worker = world.worker()

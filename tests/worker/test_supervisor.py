@@ -26,11 +26,9 @@ from timeball.core.records import ScheduleSpec, Standing
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.worker.child import Load
+from timeball.worker.place import BACKOFF_MAX_S, SETTLED_S, Place
 from timeball.worker.supervisor import (
-    BACKOFF_MAX_S,
-    SETTLED_S,
     SupervisorConfig,
-    _Place,
 )
 
 pytestmark = pytest.mark.slow
@@ -237,7 +235,7 @@ def test_a_child_that_cannot_start_later_on_does_not_stop_the_others(
 
 
 def test_children_that_do_not_live_long_come_back_ever_more_slowly() -> None:
-    place = _Place(1)
+    place = Place(1)
     waits = []
     for lived_s in (0, 1, 2, 3, 4, 5, 6, 7, SETTLED_S, 0):
         place.vacate(100.0, lived_s)

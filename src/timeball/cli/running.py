@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, Thread
 
 from timeball.cli.database import given_dsn
 from timeball.cli.declared import Reading
 from timeball.cli.job_text import summary
+from timeball.cli.monitoring import say_url
 from timeball.cli.output import say, shown
 from timeball.client import Client
 from timeball.client.connect import open_store
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL
 from timeball.errors import StoreUnavailable
+from timeball.observe.transitions import LogFormat, configure
 from timeball.store.base import Store
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
@@ -27,25 +29,43 @@ _FOLLOWED = 1_000
 """So many of the newest open jobs are asked about: others may submit any number."""
 
 
-def run(reading: Reading, *, dsn: str | None, slots: int, children: int, utc: bool) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """How what was read is run."""
+
+    dsn: str | None
+    slots: int
+    children: int
+    utc: bool
+    """Whether instants are told in UTC."""
+
+    metrics: tuple[str, int] | None
+    log: LogFormat
+
+
+def run(reading: Reading, how: Running) -> int:
     """Declare the schedules and run them until SIGTERM or SIGINT; return the exit code."""
-    log_to_stderr()
-    if given_dsn(dsn) is None:
+    configure(how.log)
+    if given_dsn(how.dsn) is None:
         say("starting PostgreSQL, or joining it …")
-    store, close = open_store(dsn)
+    store, close = open_store(how.dsn)
     try:
         declare(store, reading)
         config = SupervisorConfig(
             dsn=store.connections.dsn,
             loads=tuple(reading.loads),
             worker=WorkerConfig(
-                name=f"up-{os.getpid()}", queues=tuple(sorted(reading.queues)), slots=slots
+                name=f"up-{os.getpid()}", queues=tuple(sorted(reading.queues)), slots=how.slots
             ),
-            children=children,
+            children=how.children,
+            metrics=how.metrics,
+            log=how.log,
         )
-        say(f"{children} worker(s) of {slots} slots; Ctrl-C stops")
-        with _told(Client(store), utc=utc):
-            return Supervisor(config).run()
+        supervisor = Supervisor(config)
+        say(f"{how.children} worker(s) of {how.slots} slots; Ctrl-C stops")
+        say_url(supervisor.metrics_url)
+        with _told(Client(store), utc=how.utc):
+            return supervisor.run()
     finally:
         close()
 
@@ -61,11 +81,6 @@ def declare(store: Store, reading: Reading) -> None:
     for source in reading.sources:
         for name in store.withdraw(source, keep=names):
             say(f"withdrawn, for it is no longer in its file: {name}")
-
-
-def log_to_stderr() -> None:
-    """Have warnings of this process and its workers written as talk."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
 
 
 @contextmanager

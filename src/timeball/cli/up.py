@@ -8,6 +8,7 @@ import click
 
 from timeball.cli.bounds import CHILDREN_MAX, SLOTS_MAX
 from timeball.cli.database import dsn_option
+from timeball.cli.monitoring import log_format_option, metrics_option
 from timeball.cli.output import json_option, say, utc_option, write_json
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
@@ -48,6 +49,8 @@ _FAULTY: Final = 2
     help="Format of all FILEs; else by name and content.",
 )
 @click.option("--tz", help="Zone of what names none; else this machine's.")
+@metrics_option
+@log_format_option
 @utc_option
 @json_option
 @dsn_option
@@ -84,17 +87,19 @@ def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> No
     if not reading.schedules and not reading.loads:
         say("there is nothing to run")
         ctx.exit(_FAULTY)
-    from timeball.cli.running import run
+    from timeball.cli.running import Running, run
+    from timeball.observe.endpoint import address
+    from timeball.observe.transitions import LogFormat
 
-    ctx.exit(
-        run(
-            reading,
-            dsn=options["dsn"],
-            slots=options["slots"],
-            children=options["children"],
-            utc=options["utc"],
-        )
+    how = Running(
+        dsn=options["dsn"],
+        slots=options["slots"],
+        children=options["children"],
+        utc=options["utc"],
+        metrics=options["metrics"] and address(options["metrics"]),
+        log=LogFormat(options["log_format"]),
     )
+    ctx.exit(run(reading, how))
 
 
 def _show(reading: Reading, tz: str, *, utc: bool, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import click
 
 from timeball.cli.bounds import CHILDREN_MAX, LEASE_MIN_S, POLL_MIN_S, SLOTS_MAX
 from timeball.cli.database import dsn_option
+from timeball.cli.monitoring import log_format_option, metrics_option, say_url
 
 
 @click.command()
@@ -81,6 +82,8 @@ from timeball.cli.database import dsn_option
     metavar="DURATION|ever",
     help="How long jobs are kept that have ended otherwise.",
 )
+@metrics_option
+@log_format_option
 @dsn_option
 @click.pass_context
 def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> None:
@@ -88,10 +91,11 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
     import os
 
     from timeball.cli.output import say
-    from timeball.cli.running import log_to_stderr
     from timeball.cli.times import seconds
     from timeball.client.connect import open_store
     from timeball.core.records import Keep
+    from timeball.observe.endpoint import address
+    from timeball.observe.transitions import LogFormat, configure
     from timeball.worker.child import Load
     from timeball.worker.loop import WorkerConfig
     from timeball.worker.supervisor import Supervisor, SupervisorConfig
@@ -104,7 +108,8 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
         lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
         poll_s=seconds(options["poll"], least_s=POLL_MIN_S),
     )
-    log_to_stderr()
+    metrics, log = options["metrics"] and address(options["metrics"]), options["log_format"]
+    configure(LogFormat(log))
     store, close = open_store(options["dsn"])
     try:
         config = SupervisorConfig(
@@ -113,9 +118,13 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
             worker=worker,
             children=options["children"],
             keep=Keep(_kept_s(options["keep"]), _kept_s(options["keep_failed"])),
+            metrics=metrics,
+            log=LogFormat(log),
         )
+        supervisor = Supervisor(config)
         say(f"{config.children} process(es) of {worker.slots} slots; Ctrl-C stops")
-        ctx.exit(Supervisor(config).run())
+        say_url(supervisor.metrics_url)
+        ctx.exit(supervisor.run())
     finally:
         close()
 

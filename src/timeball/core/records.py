@@ -86,6 +86,9 @@ class Turn(NamedTuple):
     at_most_once: bool = False
     """No attempt may follow one that has begun."""
 
+    ready_at: float = 0.0
+    """Epoch seconds on the store's clock: from then on this turn might start."""
+
 
 class Settlement(NamedTuple):
     """How one turn ended, decided by `outcomes.decide` and written by a store."""

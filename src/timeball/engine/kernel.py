@@ -74,6 +74,11 @@ class Kernel(Generic[A]):
         with self._section.visit():
             return self.slots.idle
 
+    @property
+    def lock_wait(self) -> tuple[int, int]:
+        """For how many nanoseconds its threads have waited for its lock so far, and how often."""
+        return self._section.lock_wait_ns, self._section.contended
+
     def cancel(self) -> None:
         """Cancel the asynchronous attempts that run; those in threads cannot be stopped."""
         self._loop.cancel()

@@ -138,6 +138,7 @@ def turn_of(row: Row, lease: Lease) -> Turn:
         timeout_s=row.spec.timeout_s,
         granted_at=lease.at.timestamp(),
         at_most_once=row.spec.delivery is Delivery.AT_MOST_ONCE,
+        ready_at=row.entries[-1].at,
     )
 
 

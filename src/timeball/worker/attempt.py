@@ -12,6 +12,7 @@ from timeball.action.python import carry_out, carry_out_async
 from timeball.core.outcomes import Outcome, Run, Unbegun, decide
 from timeball.core.records import Settlement, Turn
 from timeball.worker.begun import BegunTable
+from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
 
 _UNBEGUN = Run(None, 0.0)
@@ -22,6 +23,7 @@ class Bench(NamedTuple):
 
     draw: Callable[[], float]
     begun: BegunTable | None
+    herald: Herald | None = None
 
 
 class TurnAttempt:
@@ -82,6 +84,12 @@ class TurnAttempt:
         if self._bench.begun is not None:
             self._bench.begun.mark(self.turn.job_id, self.turn.turn)
         self._began_s = time.monotonic()
+        herald = self._bench.herald
+        if herald is not None:
+            herald(self.tenure.worker, self.turn, self._began_at(self._began_s), self.lock_ns)
+
+    def _began_at(self, began_s: float) -> float:
+        return self.turn.granted_at + (began_s - self._arrived_s)
 
     def _end(self, outcome: Outcome) -> Settlement:
         settlement = self._settlement(outcome)
@@ -95,5 +103,5 @@ class TurnAttempt:
         began_s = self._began_s
         if began_s is None:
             return self.unbegun()
-        run = Run(self.turn.granted_at + (began_s - self._arrived_s), time.monotonic() - began_s)
+        run = Run(self._began_at(began_s), time.monotonic() - began_s)
         return decide(self.turn, outcome, run, self.kind.retry, self._bench.draw())

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
-import tempfile
 from typing import Final, Self
 
+from timeball.observe.memory import memory_file
 from timeball.store.base import CLAIM_MAX
 
 _ROW: Final = 16
 """Bytes: the job's id and the turn, 64 bits each. A row whose turn is 0 is free."""
+
+
+def rows(slots: int) -> int:
+    """Return how many turns a worker with so many slots may have begun and not settled."""
+    # Turns ready, claimed and not yet settled: the loop settles before it claims again.
+    return 2 * slots + 2 * CLAIM_MAX
 
 
 class BegunTable:
@@ -26,8 +31,9 @@ class BegunTable:
     from any of its threads; the parent reads once the child is dead.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, starts: memoryview | None = None) -> None:
         self._fd = fd
+        self._starts = starts
         size = os.fstat(fd).st_size
         self._memory = mmap.mmap(fd, size)
         self._cells = memoryview(self._memory).cast("q")
@@ -37,19 +43,17 @@ class BegunTable:
     @classmethod
     def create(cls, slots: int) -> Self:
         """Return an empty table for a worker with so many slots."""
-        if sys.platform == "linux":
-            fd = os.memfd_create("timeball-begun")
-        else:
-            fd, path = tempfile.mkstemp(prefix="timeball-begun-")
-            os.unlink(path)  # noqa: PTH108 - there is no Path here to begin with
-        # Turns ready, claimed and not yet settled: the loop settles before it claims again.
-        os.truncate(fd, (2 * slots + 2 * CLAIM_MAX) * _ROW)
-        return cls(fd)
+        return cls(memory_file("timeball-begun", rows(slots) * _ROW))
 
     @classmethod
-    def attach(cls, fd: int) -> Self:
-        """Return the table behind a descriptor that was inherited; it must be empty to write to."""
-        return cls(fd)
+    def attach(cls, fd: int, starts: memoryview | None = None) -> Self:
+        """Return the table behind a descriptor that was inherited; it must be empty to write to.
+
+        Args:
+            fd: Of the table.
+            starts: Where to count what begins, a stripe for each row; None: nowhere.
+        """
+        return cls(fd, starts)
 
     def fileno(self) -> int:
         """The descriptor to hand to the child."""
@@ -62,6 +66,8 @@ class BegunTable:
         # The turn comes last: a row is valid once it is there, whenever the process dies.
         self._cells[2 * row] = job_id
         self._cells[2 * row + 1] = turn
+        if self._starts is not None:
+            self._starts[row] += 1  # nobody else has this row before it is cleared
 
     def clear(self, job_id: int, turn: int) -> None:
         """Note that the death of this process would cost this turn nothing any more."""

@@ -30,9 +30,12 @@ from timeball.action.minder import PR_SET_PDEATHSIG, prctl
 from timeball.action.registry import DEFAULT, Registry
 from timeball.chance import draw
 from timeball.errors import StoreUnavailable
+from timeball.observe.board import Board
+from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.begun import BegunTable
 from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.telling import Counts, Lines, Teller
 
 FAILURE_MAX: Final = 16_000
 """Characters of an error text that the supervisor is told: the last ones."""
@@ -80,6 +83,11 @@ class Brief:
     worker: WorkerConfig
     begun_fd: int
     """The table in which it marks the turns whose attempts have begun."""
+
+    board_fd: int | None = None
+    """The board on which it counts; None: it does not."""
+
+    log: LogFormat = LogFormat.TEXT
 
 
 class Said(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -199,17 +207,24 @@ def work(brief: Brief, link: Link) -> None:
     Raises:
         StoreUnavailable: Something is left to the lease.
     """
+    configure(brief.log)  # before anything of the user's can
     for load in brief.loads:
         load.into(DEFAULT)
+    board = None if brief.board_fd is None else Board.attach(brief.board_fd)
     store, done = PostgresStore(brief.dsn), Event()
     worker = Worker(
         store,
         DEFAULT,
         brief.worker,
         draw=draw,
-        begun=BegunTable.attach(brief.begun_fd),
+        begun=BegunTable.attach(brief.begun_fd, None if board is None else board.starts),
         on_registered=link.say_registered,
     )
+    tellers: list[Teller] = [] if board is None else [Counts(board, DEFAULT)]
+    lines = Lines() if telling() else None
+    if lines is not None:
+        tellers.append(lines)
+    worker.tell(*tellers, herald=None if lines is None else lines.begun)
     link.govern(worker)
     listener = Thread(target=store.listen, args=(worker.wake, done), daemon=True)
     listener.start()
@@ -232,7 +247,9 @@ def main() -> None:
     brief = link.read_brief()
     if brief is None:
         return
-    os.set_inheritable(brief.begun_fd, False)
+    for fd in (brief.begun_fd, brief.board_fd):
+        if fd is not None:
+            os.set_inheritable(fd, False)
     orphan_s = min(_LEAVE_S, brief.worker.lease_s / 3)
     Thread(target=link.obey, args=(signals, orphan_s), daemon=True).start()
     code = 0

@@ -35,6 +35,7 @@ from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
 from timeball.worker.pace import Load, Pace
+from timeball.worker.telling import Herald, Teller
 from timeball.worker.tenure import Tenure
 
 _PROMOTE_MAX: Final = 1_000
@@ -106,16 +107,22 @@ class Worker:
         self._config = config
         self._on_registered = on_registered
         self._bench = Bench(draw, begun)
+        self._tellers: tuple[Teller, ...] = ()
         self._bell = Doorbell()
         self._kernel: Kernel[TurnAttempt] = Kernel(config.slots, self._bell.ring)
         self._pace = Pace(config.slots, config.prefetch_s, time.monotonic())
         self._stopping = _Stop.NO
         self._woken = True
         self._tenure: Tenure | None = None
-        self._unsettled: list[tuple[Tenure, Settlement]] = []
+        self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
         self._poll_at = self._promote_at = 0.0
+
+    def tell(self, *tellers: Teller, herald: Herald | None = None) -> None:
+        """Have these told of all that is granted and ends, and of what begins; before `work`."""
+        self._tellers = tellers
+        self._bench = self._bench._replace(herald=herald)
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, give back what has not begun, and return from `work`.
@@ -178,14 +185,22 @@ class Worker:
 
     def _settle(self) -> None:
         ended = self._kernel.take_ended()
-        self._unsettled += [(attempt.tenure, settlement) for attempt, settlement in ended]
+        self._unsettled += [(attempt.tenure, attempt.turn, said) for attempt, said in ended]
         while self._unsettled:
             tenure = self._unsettled[0][0]
-            group = next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1]
-            batch = [settlement for _, settlement in group]
+            group = list(next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1])
+            batch = [settlement for _, _, settlement in group]
+            asked_ns = time.monotonic_ns()
             verdicts = self._store.settle(tenure.worker, batch)
+            took_ns = time.monotonic_ns() - asked_ns
             del self._unsettled[: len(batch)]
             self._note(tenure, batch, verdicts)
+            if self._tellers:
+                turns = [turn for _, turn, _ in group]
+                told = list(zip(turns, batch, verdicts, strict=True))
+                for teller in self._tellers:
+                    teller.settled(tenure.worker, told, took_ns)
+                    teller.locked(*self._kernel.lock_wait)
 
     def _note(
         self, tenure: Tenure, batch: Sequence[Settlement], verdicts: Sequence[Verdict]
@@ -214,6 +229,7 @@ class Worker:
         if self._request is None or self._tenure is None:
             return
         tenure, (request, limit) = self._tenure, self._request
+        asked_ns = time.monotonic_ns()
         turns = self._store.claim(
             tenure.worker,
             limit=limit,
@@ -222,6 +238,8 @@ class Worker:
             newest=tenure.newest,
         )
         arrived_s = time.monotonic()
+        for teller in self._tellers:
+            teller.claimed(tenure.worker, turns, time.monotonic_ns() - asked_ns)
         self._request = None
         self._woken = self._woken or bool(turns)
         tenure.add(turns)
@@ -256,7 +274,7 @@ class Worker:
         if kind is not None and not self._stopping:
             return TurnAttempt(turn, kind, tenure, arrived_s=arrived_s, bench=self._bench)
         back = Unbegun(NO_WORKER if kind is None else "stopped")
-        self._unsettled.append((tenure, decide(turn, back, Run(None, 0.0), Retry(), 0.0)))
+        self._unsettled.append((tenure, turn, decide(turn, back, Run(None, 0.0), Retry(), 0.0)))
         return None
 
     # Between rounds.
@@ -287,13 +305,15 @@ class Worker:
 
     def _drain(self) -> None:
         kernel = self._kernel
-        self._unsettled += [(back.tenure, back.unbegun()) for back in kernel.withdraw()]
+        self._unsettled += [(back.tenure, back.turn, back.unbegun()) for back in kernel.withdraw()]
         self._finish(time.monotonic() + self._config.drain_s, patience=_Stop.DRAIN)
         for attempt in kernel.begun():
             attempt.stop.raise_()
         kernel.cancel()
         self._finish(time.monotonic() + _INTERRUPT_S, patience=_Stop.NOW)
-        self._unsettled += [(lost.tenure, lost.interrupted()) for lost in kernel.abandon()]
+        self._unsettled += [
+            (lost.tenure, lost.turn, lost.interrupted()) for lost in kernel.abandon()
+        ]
         self._round()
         if self._unsettled or self._request:
             raise StoreUnavailable(

@@ -7,12 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 
+from timeball.observe.board import Board
+from timeball.observe.transitions import LogFormat
 from timeball.worker.begun import BegunTable
 from timeball.worker.child import Brief, Load, Said
 from timeball.worker.loop import WorkerConfig
@@ -21,10 +24,29 @@ _NOW = b"!"
 _START_S = 10.0
 
 
-class ChildProcess:
-    """One child. Not thread-safe, but for `pid` and `workers`, which may be read anywhere."""
+def _started(fds: Sequence[int]) -> subprocess.Popen[bytes]:
+    """Start a child that inherits these descriptors, the first of which brings its brief."""
+    return subprocess.Popen(  # noqa: S603 - this interpreter, our own module
+        [sys.executable, "-P", "-m", "timeball.worker.child", str(fds[0]), str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        pass_fds=fds,
+        start_new_session=True,  # so that Ctrl-C is ours to pass on
+    )
 
-    def __init__(self, dsn: str, loads: Iterable[Load], worker: WorkerConfig, now: float) -> None:
+
+class ChildProcess:
+    """One child. Only `pid`, `workers`, `slots` and `running` may be read by any thread."""
+
+    def __init__(
+        self,
+        dsn: str,
+        loads: Iterable[Load],
+        worker: WorkerConfig,
+        now: float,
+        *,
+        board: Board | None = None,
+        log: LogFormat = LogFormat.TEXT,
+    ) -> None:
         """Start it.
 
         The kernel kills it when the *thread* that starts it ends, so that thread must
@@ -35,6 +57,8 @@ class ChildProcess:
             loads: Where its kinds come from.
             worker: How it works.
             now: This process's stopwatch.
+            board: Where it counts; the caller's to close.
+            log: How it writes its log.
         """
         self.started_at = now
         self.workers: frozenset[int] = frozenset()
@@ -49,25 +73,29 @@ class ChildProcess:
         self.failure = ""
         """What it said of why it ends."""
 
-        self._table = BegunTable.create(worker.slots)
+        self.board = board
+        self.slots = worker.slots
+        self._reading = Lock()
+        self._table: BegunTable | None = BegunTable.create(worker.slots)
         self._line, theirs = socket.socketpair()
         self._heard = b""
-        fds = (theirs.fileno(), self._table.fileno())
+        fds = [theirs.fileno(), self._table.fileno()]
+        if board is not None:
+            fds.append(board.fileno())
         with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "timeball.worker.child",
-                    str(fds[0]),
-                    str(os.getpid()),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=fds,
-                start_new_session=True,  # so that Ctrl-C is ours to pass on
+            self._process = _started(fds)
+        self._give(
+            Brief(
+                dsn=dsn,
+                loads=tuple(loads),
+                worker=worker,
+                begun_fd=fds[1],
+                board_fd=None if board is None else fds[2],
+                log=log,
             )
-        brief = Brief(dsn=dsn, loads=tuple(loads), worker=worker, begun_fd=fds[1])
+        )
+
+    def _give(self, brief: Brief) -> None:
         self._line.settimeout(_START_S)  # a brief that no buffer holds waits for its reader
         try:
             self._line.sendall(msgspec.json.encode(brief) + b"\n")
@@ -99,6 +127,12 @@ class ChildProcess:
             *lines, self._heard = (self._heard + heard).split(b"\n")
             for line in lines:
                 self._note(msgspec.json.decode(line, type=Said))
+
+    @property
+    def running(self) -> int:
+        """Return how many attempts run in it now; for any thread."""
+        with self._reading:
+            return 0 if self._table is None else len(self._table.begun())
 
     def disown(self, lost: set[int]) -> frozenset[int]:
         """Beat no more for workers that were given up; return which were this child's."""
@@ -146,8 +180,11 @@ class ChildProcess:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._line.close()
-        begun = frozenset(self._table.begun())
-        self._table.close()
+        with self._reading:
+            assert self._table is not None, "it is buried once"
+            begun = frozenset(self._table.begun())
+            self._table.close()
+            self._table = None
         return begun
 
     def _note(self, said: Said) -> None:

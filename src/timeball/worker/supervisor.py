@@ -22,19 +22,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Final, NamedTuple
 
 from timeball.core.records import Keep
 from timeball.errors import TimeballError
+from timeball.observe.transitions import LogFormat
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
 from timeball.worker.loop import WorkerConfig
+from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
 from timeball.worker.retention import Retention
 from timeball.worker.sweeper import Deaths, Sweeper
+from timeball.worker.telemetry import Crew, Telemetry
 from timeball.worker.ticker import Ticker
 
 GIVE_BACK_S: Final = 2.0
@@ -42,11 +46,6 @@ GIVE_BACK_S: Final = 2.0
 
 FAREWELL_S: Final = 2.0
 """For writing what the dead have left."""
-
-BACKOFF_MIN_S: Final = 0.1
-BACKOFF_MAX_S: Final = 10.0
-SETTLED_S: Final = 60.0
-"""A child that has lived so long is no part of a series of deaths."""
 
 STILLBORN_MAX: Final = 3
 """So many children that never registered, and none that did: the fault is in what they load."""
@@ -74,6 +73,12 @@ class SupervisorConfig:
     keep: Keep = field(default_factory=Keep)
     """How long jobs are kept that have ended."""
 
+    metrics: tuple[str, int] | None = None
+    """Host and port where /metrics, /live and /ready are served; None: nowhere."""
+
+    log: LogFormat = LogFormat.TEXT
+    """How the children write their log."""
+
 
 class Step(IntEnum):
     """How far a supervisor is on its way out."""
@@ -84,29 +89,18 @@ class Step(IntEnum):
     KILL = 3
 
 
+_STEPS: Final = {
+    Step.DRAIN: "what has begun has {:g} s to end; once more gives it back",
+    Step.GIVE_BACK: "what has not ended is given back; once more kills the workers",
+    Step.KILL: "the workers are killed",
+}
+
+
 class Child(NamedTuple):
     """A living child, for people and tests."""
 
     pid: int
     workers: frozenset[int]
-
-
-class _Place:
-    """Room for one child, and how its last ones fared."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.child: ChildProcess | None = None
-        self.next_at = 0.0
-        self._backoff_s = BACKOFF_MIN_S
-
-    def vacate(self, now: float, lived_s: float) -> None:
-        """Let the next child come after a while, that grows if the last ones did not live long."""
-        if lived_s >= SETTLED_S:
-            self._backoff_s = BACKOFF_MIN_S
-        self.next_at = now + self._backoff_s
-        self._backoff_s = min(BACKOFF_MAX_S, 2 * self._backoff_s)
-        self.child = None
 
 
 class Supervisor:
@@ -119,9 +113,13 @@ class Supervisor:
     def __init__(self, config: SupervisorConfig) -> None:
         self._config = config
         self._store, self._beat_store = PostgresStore(config.dsn), PostgresStore(config.dsn)
-        self._places = [_Place(number) for number in range(1, config.children + 1)]
-        self._deaths = Deaths(self._store)
+        self._places = [Place(number) for number in range(1, config.children + 1)]
+        self._telemetry = Telemetry(
+            config.metrics, self._crew, self._store.connections, config.worker.queues
+        )
+        self._deaths = Deaths(self._store, told=partial(self._telemetry.expired, "died"))
         self._lost: SimpleQueue[set[int]] = SimpleQueue()
+        self._seen_at = time.monotonic()
         self._step = Step.RUN
         self._asked = Step.RUN
         self._until = 0.0
@@ -172,6 +170,11 @@ class Supervisor:
         self._thread.join(timeout_s)
         return None if self._thread.is_alive() else self._code
 
+    @property
+    def metrics_url(self) -> str | None:
+        """Where its pages are served; None where they are not."""
+        return self._telemetry.url
+
     def children(self) -> list[Child]:
         """Return the children that live now."""
         living = [place.child for place in self._places]
@@ -203,14 +206,15 @@ class Supervisor:
 
     def _supervise(self) -> int:
         quiet, over = Event(), Event()
+        self._telemetry.start()
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
-            self._duty("sweeper", Sweeper(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
+            self._duty("sweeper", self._sweeper().run, quiet),
             self._duty("beat", self._beat().run, over),
         ]
         while self._step is Step.RUN or self._living():
-            now = time.monotonic()
+            self._seen_at = now = time.monotonic()
             if self._step is Step.KILL and now >= self._until:
                 break  # the kernel cannot end it: a disk or network file system hangs
             self._advance(now)
@@ -224,6 +228,12 @@ class Supervisor:
         self._close(duties)
         self._code = 1 if self.failure else 0 if clean else EX_TEMPFAIL
         return self._code
+
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self._store, told=partial(self._telemetry.expired, "silent"))
+
+    def _crew(self) -> Crew:
+        return Crew.of(self._living(), self._seen_at, stopping=self._asked > Step.RUN)
 
     def _beat(self) -> Beat:
         return Beat(
@@ -289,25 +299,12 @@ class Supervisor:
             self._asked = max(self._asked, Step(self._step + 1))
         while self._step < self._asked:
             self._step = Step(self._step + 1)
-            _log.warning(*self._announced())
+            _log.warning("stopping: %s", _STEPS[self._step].format(self._config.worker.drain_s))
             for child in self._living():
                 self._carry_out(child)
             self._until = now + (
                 self._config.worker.drain_s if self._step is Step.DRAIN else GIVE_BACK_S
             )
-
-    def _announced(self) -> tuple[object, ...]:
-        match self._step:
-            case Step.DRAIN:
-                drain_s = self._config.worker.drain_s
-                return (
-                    "stopping: what has begun has %g s to end; once more gives it back",
-                    drain_s,
-                )
-            case Step.GIVE_BACK:
-                return ("stopping: what has not ended is given back; once more kills the workers",)
-            case _:
-                return ("stopping: the workers are killed",)
 
     def _carry_out(self, child: ChildProcess) -> None:
         match self._step:
@@ -331,6 +328,7 @@ class Supervisor:
             if child.fileno() in self._selector.get_map():
                 self._selector.unregister(child)
             begun = child.bury()
+            self._telemetry.retire(child.board)
             for worker in child.workers:
                 self._deaths.report(worker, begun)
             place.vacate(now, now - child.started_at)
@@ -341,6 +339,7 @@ class Supervisor:
         self._proven = self._proven or child.ready
         if self._step > Step.RUN:
             return
+        self._telemetry.child_died()
         _log.warning("child %d %s: %s", child.pid, how, child.failure or "another one follows")
         if not child.ready:
             self._stillborn += 1
@@ -355,13 +354,18 @@ class Supervisor:
             if place.child is None and now >= place.next_at:
                 self._start_child(place, now)
 
-    def _start_child(self, place: _Place, now: float) -> None:
+    def _start_child(self, place: Place, now: float) -> None:
         config = self._config
         worker = replace(config.worker, name=f"{config.worker.name}-{place.number}")
+        board = None
         try:
-            place.child = ChildProcess(config.dsn, config.loads, worker, now)
+            board = self._telemetry.board(worker.slots)
+            place.child = ChildProcess(
+                config.dsn, config.loads, worker, now, board=board, log=config.log
+            )
         except OSError as error:  # out of processes, memory or descriptors
             _log.warning("no child can be started now: %s", error)
+            self._telemetry.retire(board)
             place.vacate(now, 0.0)
             return
         self._selector.register(place.child, selectors.EVENT_READ, place.child)
@@ -371,6 +375,7 @@ class Supervisor:
         until = time.monotonic() + _DUTIES_S
         for thread in duties:
             thread.join(max(0.0, until - time.monotonic()))
+        self._telemetry.close()
         self._store.close()
         self._beat_store.close()
         self._selector.close()

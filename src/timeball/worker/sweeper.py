@@ -23,6 +23,13 @@ _BLINKS_PER_LEASE = 2
 
 _log = logging.getLogger(__name__)
 
+Told = Callable[[int, Expired], None]
+"""Told of a worker that was given up here, and of what became of its turns."""
+
+
+def _nobody(worker: int, expired: Expired) -> None:
+    pass
+
 
 class _Sight(NamedTuple):
     """A beat that has not moved while it was watched."""
@@ -39,8 +46,15 @@ class Sweeper:
     what kept this process from reading may have kept the workers from beating.
     """
 
-    def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        told: Told = _nobody,
+    ) -> None:
         self._store = store
+        self._told = told
         self._monotonic = monotonic
         self._seen: dict[int, _Sight] = {}
         self._read_at = 0.0
@@ -97,14 +111,16 @@ class Sweeper:
             if expired is not None:
                 _log.warning("worker %d fell silent and is given up: %s", pulse.worker, expired)
                 gone[pulse.worker] = expired
+                self._told(pulse.worker, expired)
         return gone
 
 
 class Deaths:
     """Gives up workers whose death is certain: at once, and as often as the store needs it."""
 
-    def __init__(self, store: Store, *, retry_s: float = _RETRY_S) -> None:
+    def __init__(self, store: Store, *, retry_s: float = _RETRY_S, told: Told = _nobody) -> None:
         self._store = store
+        self._told = told
         self._retry_s = retry_s
         self._stopped = Event()
         self._open: dict[int, Thread] = {}
@@ -140,7 +156,9 @@ class Deaths:
                 _log.warning("dead worker %d waits for the store: %s", worker, error)
                 self._stopped.wait(self._retry_s)
                 continue
-            if expired is not None and any(expired):
-                _log.warning("worker %d died: %s", worker, expired)
+            if expired is not None:
+                self._told(worker, expired)
+                if any(expired):
+                    _log.warning("worker %d died: %s", worker, expired)
             del self._open[worker]
             return
