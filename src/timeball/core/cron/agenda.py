@@ -25,7 +25,7 @@ from timeball.core.cron.expression import Expression, Walls, read
 from timeball.core.cron.fields import Cron, spread
 from timeball.core.cron.instants import Instants, epoch
 from timeball.core.cron.occurrences import SEAM_S, Occurrence, RuleInstants, occurrence
-from timeball.core.cron.policy import Dst, Gap, Overlap, Policy, resolve
+from timeball.core.cron.policy import Dst, Gap, Overlap, Policy, keeps_to_the_wall, resolve
 from timeball.core.cron.terms import OnExcluded, Terms
 from timeball.core.cron.walltime import DAY_S, WallTimes
 from timeball.core.cron.zone import Zone
@@ -107,9 +107,9 @@ class Agenda(Instants):
 
     @property
     def fixed(self) -> bool:
-        """Whether it follows the wall clock and runs once for each time that it names."""
-        follows = all(isinstance(source, RuleInstants) for source in self.sources)
-        return follows and self.policy.overlap is not Overlap.BOTH
+        """Whether it keeps to times of the wall clock, and not to a rhythm in real time."""
+        elapsed = any(isinstance(each, Every) for each in self.expressions)
+        return not elapsed and keeps_to_the_wall(self.expressions, self.policy)
 
     def first(self, at: int) -> int | None:
         """Return the first instant not before `at` that runs, both in epoch seconds."""
@@ -261,12 +261,22 @@ def settled(
     """Return the terms with every expression in its plainest text, and the policy they get.
 
     `H` stays `H`, so that the text is the one that was written and a new name picks anew.
+
+    Raises:
+        InvalidSchedule: A text is no expression, or `@every` stands beside times of the wall
+            clock: where a government moves the clock, no one cursor keeps the place of both.
     """
     texts = (terms.expression, *terms.any_of)
     read_ones = [read(text, name=name, day_rule=terms.day_rule) for text in texts]
     expression, *any_of = (each.canonical() for each in read_ones)
     plain = replace(terms, expression=expression, any_of=tuple(any_of))
-    return plain, resolve(read_ones, dst, gap=gap, overlap=overlap)
+    policy = resolve(read_ones, dst, gap=gap, overlap=overlap)
+    if any(isinstance(each, Every) for each in read_ones) and keeps_to_the_wall(read_ones, policy):
+        raise InvalidSchedule(
+            "any_of mixes @every, which goes by elapsed time, with times of the wall clock: "
+            "declare @every as a schedule of its own"
+        )
+    return plain, policy
 
 
 def _ceiling(instant: datetime) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -71,6 +71,14 @@ def resolve(
         one_of(Gap, gap or (Gap.SKIP if interval else Gap.NEXT_VALID)),
         one_of(Overlap, overlap or (Overlap.BOTH if interval else Overlap.FIRST)),
     )
+
+
+def keeps_to_the_wall(expressions: Sequence[Expression], policy: Policy) -> bool:
+    """Return whether a schedule means times of the wall clock, and no rhythm in real time."""
+    if all(isinstance(each, Every) for each in expressions):
+        return False
+    rhythm = all(_interval(each, Dst.AUTO) for each in expressions)
+    return not rhythm or policy.overlap is not Overlap.BOTH
 
 
 def _interval(expression: Expression, dst: Dst) -> bool:

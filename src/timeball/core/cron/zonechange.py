@@ -39,7 +39,9 @@ def recompute(agenda: Agenda, cursor: datetime, wall: datetime) -> datetime:
     shown = epoch(wall.replace(tzinfo=UTC))
     begin = epoch(cursor) - _REACH_S
     found = _passes(agenda.zone, shown, begin, begin + 2 * _REACH_S)
-    at = found[0] if agenda.policy.overlap is Overlap.FIRST else found[-1]
+    if agenda.policy.overlap is Overlap.BOTH and epoch(cursor) in found:
+        return cursor  # one pass was decided, and the other may be to come
+    at = found[-1] if agenda.policy.overlap is Overlap.SECOND else found[0]
     return datetime.fromtimestamp(at, UTC)
 
 
