@@ -15,7 +15,7 @@ from timeball.store.postgres.migrate import migrate
 
 TABLES = (
     *("lane", "job", "entry", "lease", "ended", "held", "worker", "schedule", "occurrence"),
-    *("event", "deletion"),
+    *("event", "deletion", "deadline"),
 )
 
 

@@ -125,3 +125,13 @@ def test_a_wrong_schedule_is_refused_whole(cron, tz, options, error, advice: str
     args = options.pop("args", {"a": 1})
     with pytest.raises(error, match=advice):
         schedule_spec("s", add, cron=cron, tz=tz, args=args, **options)
+
+
+def test_a_deadline_is_an_aware_instant_after_the_start() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert job_spec("a", {"expires_at": noon}).expires_at == noon
+    assert job_spec("a", {}).expires_at is None
+    with pytest.raises(UsageError, match="aware"):
+        job_spec("a", {"expires_at": noon.replace(tzinfo=None)})
+    with pytest.raises(UsageError, match="could never run"):
+        job_spec("a", {"expires_at": noon, "run_at": noon})

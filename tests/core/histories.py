@@ -180,6 +180,7 @@ class Walk:
             run_at=self.run_at,
             cancels_requested_at=tuple(self.cancels),
             revivals=tuple(self.revivals),
+            expires_at=T0,
         )
 
 

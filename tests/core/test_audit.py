@@ -275,9 +275,7 @@ def test_the_figures_of_a_report_are_those_of_the_rows() -> None:
 def test_a_job_that_vanished_is_lost() -> None:
     report = audit([SUCCESS], quiesced=True, accepted=3)
     assert report.lost == 2
-    assert report.violations == (
-        Violation("I1", "store", "3 jobs should be on record, and 1 are"),
-    )
+    assert report.violations == (Violation("I1", "store", "3 jobs should be on record, and 1 are"),)
 
 
 def test_a_job_in_no_state_is_lost() -> None:

@@ -35,7 +35,22 @@ CLEAN = {
         *attempt(1, Ending.CANCELLED, 0), cancels_requested_at=(T0 + 1.5,)
     ),
     "ruled out by a parent": job(unbegun(1, Ending.SKIPPED, 5)),
-    "too late": job(entry(1, 0), unbegun(1, Ending.EXPIRED, 5)),
+    "too late": job(entry(1, 0), unbegun(1, Ending.EXPIRED, 5), expires_at=T0 + 4),
+    "given back, then too late": job(
+        entry(1, 0),
+        grant(1, 1),
+        ended(1, Ending.RELEASED, 2, began_at=None),
+        unbegun(2, Ending.EXPIRED, 5),
+        expires_at=T0 + 4,
+    ),
+    "begun in time, and retried past its deadline": RETRIED._replace(expires_at=T0 + 1.5),
+    "too late, and revived": job(
+        entry(1, 0),
+        unbegun(1, Ending.EXPIRED, 5),
+        *attempt(2, Ending.SUCCEEDED, 1_000),
+        revivals=(RevivalRecord(1, T0 + 999),),
+        expires_at=T0 + 4,
+    ),
     "revived": job(
         *attempt(1, Ending.FAILED, 0), *attempt(2, Ending.SUCCEEDED, 9), revivals=REVIVED
     ),
@@ -161,6 +176,13 @@ CORRUPT = [
         "which ended succeeded",
         job(*attempt(1, Ending.SUCCEEDED, 0), entry(2, 9), revivals=REVIVED),
     ),
+    ("I2", "has no deadline", job(entry(1, 0), unbegun(1, Ending.EXPIRED, 5))),
+    (
+        "I2",
+        "its deadline is",
+        job(entry(1, 0), unbegun(1, Ending.EXPIRED, 5), expires_at=T0 + 6),
+    ),
+    ("I2", "past its deadline", job(entry(1, 0), grant(1, 70), expires_at=T0 + 5)),
     ("I1", "yet no turn follows 1", job(*attempt(1, Ending.FAILED, 0), revivals=REVIVED)),
     (
         "I2",

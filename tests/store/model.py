@@ -17,6 +17,7 @@ FINAL = {
     Ending.SUCCEEDED: State.SUCCEEDED,
     Ending.FAILED: State.FAILED,
     Ending.CANCELLED: State.CANCELLED,
+    Ending.EXPIRED: State.SKIPPED,
 }
 Key = tuple[int, int]
 
@@ -36,6 +37,8 @@ class Thing:
     asked: bool = False
     forgiven: tuple[int, int] = (0, 0)
     """Failures and crashes from before it was last revived."""
+    deadline: bool = True
+    """Whether its deadline, if it has one, still counts."""
     gone: bool = False
     """Deleted: it stays in this list, as the terminal job that it was."""
 
@@ -99,7 +102,11 @@ class Model:
             if queue in self.queues[worker]:
                 lane = self.lanes[queue, priority]
                 while lane and len(granted) < limit:
-                    granted.append(self.grant(lane.pop(0), worker))
+                    n = lane.pop(0)
+                    if self.is_late(n):
+                        self.skip(n)
+                    else:
+                        granted.append(self.grant(n, worker))
         return granted
 
     def grant(self, n: int, worker: int) -> Key:
@@ -135,6 +142,7 @@ class Model:
     def after(self, n: int, said: Settlement) -> None:
         job = self.jobs[n]
         job.attempts += said.began_at is not None
+        job.deadline = job.deadline and said.began_at is None
         job.failures += said.ending in {Ending.RETRIED, Ending.FAILED}
         if said.ending in FINAL:
             job.state = FINAL[said.ending]
@@ -163,12 +171,32 @@ class Model:
         if job.state is State.RUNNING:
             job.asked = True
             return "requested"
+        self.rule_out(n, Ending.CANCELLED)
+        return "cancelled"
+
+    def rule_out(self, n: int, ending: Ending) -> None:
+        job = self.jobs[n]
         lane = self.lanes.get((job.spec.queue, job.spec.priority), [])
         if n in lane:
             lane.remove(n)
-        job.state, job.orphan_since = State.CANCELLED, None
-        self.endings[n, job.turn] = (None, Ending.CANCELLED)
-        return "cancelled"
+        job.state, job.orphan_since = FINAL[ending], None
+        self.endings[n, job.turn] = (None, ending)
+
+    def is_late(self, n: int) -> bool:
+        job = self.jobs[n]
+        if job.spec.expires_at is None or not job.deadline:
+            return False
+        waits = job.state in {State.PENDING, State.SCHEDULED}
+        return waits and job.spec.expires_at.timestamp() <= self.now
+
+    def skip(self, n: int) -> None:
+        self.rule_out(n, Ending.EXPIRED)
+
+    def lapse(self) -> int:
+        late = [n for n in range(len(self.jobs)) if self.is_late(n)]
+        for n in late:
+            self.skip(n)
+        return len(late)
 
     def revive(self, numbers: list[int]) -> list[str]:
         answers = {}
@@ -178,6 +206,7 @@ class Model:
             if job.over and not job.gone and job.state is not State.SUCCEEDED:
                 answers[n] = "revived"
                 job.turn, job.asked, job.due = job.turn + 1, False, 0.0
+                job.deadline = False
                 job.forgiven = (job.failures, job.crashes)
                 self.enter(n)
         return [answers[n] for n in numbers]
@@ -226,6 +255,7 @@ class Model:
         job = self.jobs[key[0]]
         job.attempts += began
         job.crashes += began
+        job.deadline = job.deadline and not began
         counted = job.crashes - job.forgiven[1]
         fatal = job.spec.delivery is Delivery.AT_MOST_ONCE or counted >= job.spec.max_crashes
         if began and fatal:

@@ -41,6 +41,9 @@ class OperatorStory(ScheduleStory):
             assert set(store.delete(self.uuids(left))) <= {DeleteAnswer.DELETED}
         self.model.delete(old)
 
+    def lapse(self) -> None:
+        assert self.same([store.lapse(1_000) for store in self.stores]) == self.model.lapse()
+
     def is_old(self, n: int) -> bool:
         job = self.model.jobs[n]
         if job.gone:

@@ -22,7 +22,7 @@ def ended_well(job: Job) -> bool:
 def job_record(job: Job) -> dict[str, Any]:
     """Return a job for JSON."""
     record = asdict(job)
-    for name in ("created_at", "run_at", "began_at", "ended_at"):
+    for name in ("created_at", "run_at", "expires_at", "began_at", "ended_at"):
         record[name] = iso(record[name]) if record[name] else None
     return record
 
@@ -51,6 +51,7 @@ def job_lines(job: Job, *, utc: bool) -> Iterator[str]:
         f"{job.max_retries} retries allowed)",
         "created": shown(job.created_at, utc=utc),
         "due": shown(job.run_at, utc=utc),
+        "expires": shown(job.expires_at, utc=utc),
         "began": shown(job.began_at, utc=utc),
         "ended": shown(job.ended_at, utc=utc),
         "worker": job.worker,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
 @click.option("--json", "text", metavar="TEXT|-", help="All arguments as a JSON object; -: stdin.")
 @click.option("--in", "delay", metavar="DURATION", help="Not before this has passed, such as 5m.")
 @click.option("--at", metavar="INSTANT", help="Not before, such as 2026-12-24T09:00[Europe/Paris].")
+@click.option("--expires", metavar="INSTANT", help="Skip it if it has not begun by then.")
 @click.option("--queue")
 @click.option("--priority", type=int, help="0 to 9; 9 starts first.")
 @click.option("--max-retries", type=int)
@@ -72,6 +73,7 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
         "uuid": options["uuid"],
         "delay_s": _seconds(options["delay"]),
         "run_at": instant(options["at"]) if options["at"] else None,
+        "expires_at": instant(options["expires"]) if options["expires"] else None,
     }
     assert chosen["uuid"] is None or isinstance(chosen["uuid"], UUID)
     return {name: value for name, value in chosen.items() if value is not None}

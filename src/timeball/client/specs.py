@@ -34,7 +34,7 @@ MAX_CRASHES_LIMIT: Final = 1_000
 
 OPTIONS: Final = frozenset(
     {
-        *("args", "connection", "delay_s", "delivery", "max_crashes", "max_retries"),
+        *("args", "connection", "delay_s", "delivery", "expires_at", "max_crashes", "max_retries"),
         *("priority", "queue", "run_at", "timeout_s", "uuid"),
     }
 )
@@ -91,6 +91,7 @@ def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpe
         kind=kind.name if kind else checked_name("kind", str(job)),
         args=_encoded(kind, named if args is None else args),
         **_earliest(options.get("run_at"), options.get("delay_s")),
+        expires_at=_deadline(options.get("expires_at"), options.get("run_at")),
         **settings,
     )
 
@@ -249,9 +250,22 @@ def _earliest(run_at: object, delay_s: object) -> dict[str, Any]:
         return {"delay_s": float(str(delay_s))}
     if run_at is None:
         return {}
-    if not isinstance(run_at, datetime) or run_at.tzinfo is None:
-        raise UsageError(f"run_at is {run_at!r}: pass an aware datetime, such as datetime.now(UTC)")
-    return {"run_at": run_at.astimezone(UTC)}
+    return {"run_at": _aware("run_at", run_at)}
+
+
+def _deadline(expires_at: object, run_at: object) -> datetime | None:
+    if expires_at is None:
+        return None
+    found = _aware("expires_at", expires_at)
+    if isinstance(run_at, datetime) and run_at >= found:
+        raise UsageError("expires_at is not after run_at: the job could never run")
+    return found
+
+
+def _aware(name: str, given: object) -> datetime:
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise UsageError(f"{name} is {given!r}: pass an aware datetime, such as datetime.now(UTC)")
+    return given.astimezone(UTC)
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:

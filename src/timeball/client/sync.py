@@ -88,6 +88,7 @@ class Client(Schedules, Operator):
             job: A function with `@tb.job`, or the name of a kind that some worker knows.
             **arguments: The job's own arguments by name, and these options: `queue`,
                 `priority` 0 … 9 (9 starts first), `run_at` (aware) or `delay_s` (seconds),
+                `expires_at` (aware: if it has not begun by then, it is skipped),
                 `max_retries`, `max_crashes`, `timeout_s`, `delivery`
                 ("at_least_once" or "at_most_once"), `uuid` (submitting the same one again
                 adds nothing), `args` (a dictionary, in place of arguments by name, where a

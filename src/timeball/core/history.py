@@ -103,6 +103,9 @@ class JobHistory(NamedTuple):
     revivals: tuple[RevivalRecord, ...] = ()
     """By turn. The budgets of a job count from the last of them."""
 
+    expires_at: float | None = None
+    """If it has not begun by then, it is skipped."""
+
 
 class ScheduleRecord(NamedTuple):
     """One schedule. Instants of schedules are aware datetimes, exact to the second."""

@@ -38,6 +38,9 @@ from timeball.core.states import (
 GRAIN_S: Final = 5e-6
 """How far equal instants may lie apart: microseconds in the store, floats here."""
 
+_DECISION_S: Final = 60.0
+"""A grant is stamped after its deadline was looked at, by as long as a claim may take."""
+
 CRASH_REASONS: Final = frozenset({"quarantined", "lost"})
 """Reasons of a failed turn whose worker died; any other failure is the action's own."""
 
@@ -155,6 +158,7 @@ def transitions(job: Ledger) -> Iterator[str]:
     if job.last > 1:
         yield from _successions(job)
     yield from _revivals(job)
+    yield from _lapses(job)
 
 
 def _sources(job: Ledger, turn: int) -> frozenset[State]:
@@ -194,6 +198,22 @@ def _revivals(job: Ledger) -> Iterator[str]:
             yield f"was revived at {at} after turn {turn}, which {how}"
         elif revival.at < end.at - job.slack_s:
             yield f"was revived at {at}, before turn {turn} ended {end.ending} at {_at(end.at)}"
+
+
+def _lapses(job: Ledger) -> Iterator[str]:
+    expires_at = job.history.expires_at
+    for turn, end in job.endings.items():
+        if end.ending is not Ending.EXPIRED or turn in job.grants:
+            continue
+        if expires_at is None:
+            yield f"turn {turn} ended expired, and the job has no deadline"
+        elif end.at < expires_at - job.slack_s:
+            yield f"turn {turn} ended expired at {_at(end.at)}, its deadline is {_at(expires_at)}"
+    began = [turn for turn, end in job.endings.items() if end.began_at is not None]
+    bound = min([*began, *job.revivals, job.last])  # later turns have no deadline
+    for turn, grant in job.grants.items():
+        if expires_at is not None and turn <= bound and grant.at > expires_at + _DECISION_S:
+            yield f"turn {turn} was granted to {_by(grant)} at {_at(grant.at)}, past its deadline"
 
 
 def turns(job: Ledger) -> Iterator[str]:

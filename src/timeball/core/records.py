@@ -54,6 +54,8 @@ class JobSpec:
     max_crashes: int = MAX_CRASHES_DEFAULT
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     timeout_s: float | None = None
+    expires_at: datetime | None = None
+    """If it has not begun by then, aware, it is skipped."""
 
 
 class Turn(NamedTuple):
@@ -218,6 +220,8 @@ class Job:
     error: str | None
     args: Any = field(default_factory=dict)
     result: Any = None
+    expires_at: datetime | None = None
+    """If it has not begun by then, it is skipped."""
 
 
 class OverlapRuns(StrEnum):

@@ -193,6 +193,13 @@ class Store(Protocol):
         """Move up to `limit` scheduled jobs that have fallen due to the back of their lanes."""
         ...
 
+    def lapse(self, limit: int) -> int:
+        """Skip up to `limit` jobs whose deadline passed before they began; return how many.
+
+        No claim grants one of them, whether anybody calls this or not.
+        """
+        ...
+
     # Staying alive
 
     def beat(self, workers: Collection[int]) -> set[int]:

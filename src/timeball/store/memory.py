@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import count, islice
+from itertools import count
 from uuid import UUID
 
 from timeball.core.history import EntryRecord, StaleRecord
@@ -205,7 +205,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         now = self._clock()
         wait = None if spec.delay_s is None else timedelta(seconds=spec.delay_s)
         first_at = spec.run_at if wait is None else now + wait
-        row = Row(next(self._numbers), spec, now, first_at)
+        row = Row(next(self._numbers), spec, now, first_at, spec.expires_at)
         self._rows[row.id] = row
         self._ids[spec.uuid] = row.id
         if first_at is not None and first_at > now:
@@ -262,7 +262,12 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
 
     def _grant(self, lease: Lease, lane: Lane, limit: int) -> list[Turn]:
         self._leases.append(lease)
-        for row in list(islice(lane.pending.values(), limit)):
+        for row in list(lane.pending.values()):
+            if len(lease.turns) == limit:
+                break
+            if self._is_late(row):
+                self._lapse(row)
+                continue
             del lane.pending[row.id]
             move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
@@ -297,6 +302,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             crashes=before.crashes + crashed,
             delay_s=end.delay_s,
         )
+        row.deadline = None if end.began_at is not None else row.deadline
         if end.ending in FINAL_STATE:
             move(row, event, FINAL_STATE[end.ending])
             return
@@ -315,11 +321,17 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
                 self._line_up([row])
 
     def _cancel(self, row: Row, event: Event) -> None:
+        self._rule_out(row, event, Ending.CANCELLED, "requested")
+
+    def _lapse(self, row: Row) -> None:
+        self._rule_out(row, Event.LAPSE, Ending.EXPIRED, "expired")
+
+    def _rule_out(self, row: Row, event: Event, ending: Ending, reason: str) -> None:
         """End a turn that has not been granted, and the job with it."""
-        move(row, event, State.CANCELLED)
+        move(row, event, FINAL_STATE[ending])
         self._let_go(row)
         self._lane(row.spec).pending.pop(row.id, None)
-        end = Settlement(0, 0, row.id, row.turn, Ending.CANCELLED, "requested")
+        end = Settlement(0, 0, row.id, row.turn, ending, reason)
         row.endings[row.turn] = Ended(end, self._clock(), None)
 
     def _give_up(self, worker: Worker, begun: Collection[tuple[int, int]] | None) -> Expired:

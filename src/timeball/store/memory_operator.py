@@ -25,6 +25,9 @@ class MemoryOperator(ABC):
     _deleted = 0
 
     @abstractmethod
+    def _lapse(self, row: Row) -> None: ...
+
+    @abstractmethod
     def _line_up(self, rows: Iterable[Row]) -> None: ...
 
     def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
@@ -55,7 +58,20 @@ class MemoryOperator(ABC):
         with self._lock:
             return self._deleted
 
+    def lapse(self, limit: int) -> int:
+        """See `Store.lapse`."""
+        with self._lock:
+            late = [row for row in self._rows.values() if self._is_late(row)][:limit]
+            for row in late:
+                self._lapse(row)
+            return len(late)
+
     # The rest runs under the lock.
+
+    def _is_late(self, row: Row) -> bool:
+        if row.deadline is None or not allowed(row.state, Event.LAPSE):
+            return False
+        return row.deadline <= self._clock()
 
     def _is_old(self, row: Row, keep: Keep) -> bool:
         kept_s = keep.succeeded_s if row.state is State.SUCCEEDED else keep.others_s
@@ -80,6 +96,6 @@ class MemoryOperator(ABC):
         row.revivals.append(RevivalRecord(row.turn, self._clock().timestamp()))
         row.turn += 1
         row.tally = row.forgiven = row.tally._replace(delay_s=0.0)
-        row.unwanted = False
+        row.unwanted, row.deadline = False, None
         self._line_up([row])
         return ReviveAnswer.REVIVED

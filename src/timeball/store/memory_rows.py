@@ -62,6 +62,8 @@ class Row:
     created_at: datetime
     first_at: datetime | None = None
     """Earliest start as it was submitted; None: at once."""
+    deadline: datetime | None = None
+    """If it has not begun by then, it is skipped; None once it has begun."""
     state: State = State.PENDING
     turn: int = 1
     tally: Tally = field(default_factory=Tally)
@@ -161,6 +163,7 @@ def job_of(row: Row) -> Job:
         max_retries=row.spec.max_retries,
         created_at=row.created_at,
         run_at=row.run_at,
+        expires_at=row.spec.expires_at,
         began_at=how and _instant(how.began_at),
         ended_at=last.at if last and row.state in TERMINAL else None,
         worker=lease and lease.worker,
@@ -195,6 +198,7 @@ def history_of(row: Row) -> JobHistory:
         cancels_requested_at=tuple(row.cancels),
         stale=tuple(row.stale),
         revivals=tuple(row.revivals),
+        expires_at=_epoch(spec.expires_at),
     )
 
 

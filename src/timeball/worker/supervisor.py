@@ -33,6 +33,7 @@ from timeball.observe.transitions import LogFormat
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
+from timeball.worker.deadlines import Deadlines
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
@@ -209,6 +210,7 @@ class Supervisor:
         self._telemetry.start()
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
+            self._duty("deadlines", Deadlines(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
             self._duty("sweeper", self._sweeper().run, quiet),
             self._duty("beat", self._beat().run, over),

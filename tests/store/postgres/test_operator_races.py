@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
-from tests.store.postgres.sessions import Session, claim_all, settle_of, submit, worker_of
+from tests.store.postgres.sessions import Session, claim_all, claim_of, settle_of, submit, worker_of
 
 from timeball.core.records import JobSpec, Keep, Settlement
 from timeball.core.states import Ending, State
@@ -212,3 +213,59 @@ def test_young_leases_are_passed_over_at_once(ledger: PostgresStore, session: Ma
     assert (lane, seq) == (1, 2**63 - 1)
     parameters |= {"lane": lane, "seq": seq}
     assert session().verb("trim_leases", **parameters) == [(None, None)]
+
+
+# Deadlines
+
+
+def late(store: PostgresStore, **fields) -> JobSpec:
+    """A job whose deadline has passed."""
+    return submit(store, expires_at=store.now() - timedelta(seconds=1), **fields)[0]
+
+
+def test_a_deadline_beside_a_claim_skips_the_job_once(ledger: PostgresStore, session: Make) -> None:
+    spec = late(ledger)
+    one, two = session().begin(), session()
+    one.verb("claim", **claim_of(worker_of(ledger)))
+    two.verb_blocks("lapse", limit=10)
+    one.commit()
+    assert two.answer() == [(0,)]
+    assert ledger.get(spec.uuid).state is State.SKIPPED
+
+
+def test_a_claim_beside_a_deadline_grants_the_others(ledger: PostgresStore, session: Make) -> None:
+    spec, (other,) = late(ledger), submit(ledger)
+    worker = worker_of(ledger)
+    one, two = session().begin(), session()
+    assert one.verb("lapse", limit=10) == [(1,)]
+    two.verb_blocks("claim", **claim_of(worker))
+    one.commit()
+    ((lane, seq),) = two.answer()
+    rows = ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=worker)
+    assert [row[2] for row in rows] == [other.uuid]
+    assert ledger.get(spec.uuid).state is State.SKIPPED
+
+
+@pytest.mark.parametrize("fields", [{}, {"delay_s": 60.0}])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_deadline_beside_a_cancel_ends_the_job_once(
+    ledger: PostgresStore, session: Make, fields: dict, *, commits: bool
+) -> None:
+    spec = late(ledger, **fields)
+    one, two = session().begin(), session()
+    assert one.verb("lapse", limit=10) == [(1,)]
+    two.verb_blocks("cancel", uuid=spec.uuid)
+    one.run("COMMIT" if commits else "ROLLBACK")
+    assert two.answer() == [("finished" if commits else "cancelled",)]
+    assert ledger.lapse(10) == 0
+    assert session().run("SELECT count(*) FROM timeball.deadline") == [(0,)]
+
+
+def test_a_second_look_at_deadlines_passes_by_the_first(
+    ledger: PostgresStore, session: Make
+) -> None:
+    late(ledger)
+    one, two = session().begin(), session()
+    assert one.verb("lapse", limit=10) == [(1,)]
+    assert two.verb("lapse", limit=10) == [(0,)]
+    one.commit()

@@ -48,7 +48,7 @@ def job_of(row: Row) -> Job:
     """Return the job of a row of ``get.sql`` or ``jobs.sql``."""
     (id_, uuid, kind, queue, priority, state, turn, attempts, failures, crashes) = row[:10]
     (max_retries, created_at, run_at, began_at, ended_at, worker) = row[10:16]
-    (reason, error_type, error, args, result) = row[16:]
+    (reason, error_type, error, args, result, expires_at) = row[16:]
     return Job(
         id=id_,
         uuid=uuid,
@@ -63,6 +63,7 @@ def job_of(row: Row) -> Job:
         max_retries=max_retries,
         created_at=created_at.astimezone(UTC),
         run_at=_utc(run_at),
+        expires_at=_utc(expires_at),
         began_at=_utc(began_at),
         ended_at=_utc(ended_at),
         worker=worker,
@@ -117,7 +118,8 @@ def histories(connections: Connections) -> Iterator[JobHistory]:
         endings = _Groups(stream("history_endings"))
         held = _Groups(stream("history_held"))
         events = _Groups(stream("history_events"))
-        for id_, uuid, kind, retries, crashes, once, created_at, run_at in stream("history_jobs"):
+        for id_, uuid, kind, *facts in stream("history_jobs"):
+            retries, crashes, once, created_at, run_at, expires_at = facts
             happened = events.of(id_)
             requests = [at for what, _, _, at in happened if what == "cancel_requested"]
             yield JobHistory(
@@ -129,6 +131,7 @@ def histories(connections: Connections) -> Iterator[JobHistory]:
                 delivery=Delivery.AT_MOST_ONCE if once else Delivery.AT_LEAST_ONCE,
                 created_at=created_at,
                 run_at=run_at,
+                expires_at=expires_at,
                 entries=tuple(EntryRecord(*row) for row in entries.of(id_)),
                 grants=tuple(GrantRecord(*row) for row in grants.of(id_)),
                 endings=tuple(

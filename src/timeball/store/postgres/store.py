@@ -207,6 +207,10 @@ class PostgresStore(PostgresSchedules):
         """See `Store.promote`."""
         return Promoted(*self._run("promote", limit=limit)[0])
 
+    def lapse(self, limit: int) -> int:
+        """See `Store.lapse`."""
+        return int(self._run("lapse", limit=limit)[0][0])
+
     # Staying alive
 
     def beat(self, workers: Collection[int]) -> set[int]:

@@ -31,8 +31,10 @@ BEGIN
         RETURNING held.*
     ),
     entered AS (
-        INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
-        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s FROM gone ORDER BY job_id
+        INSERT INTO timeball.entry
+            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
+        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
+        FROM gone ORDER BY job_id
         RETURNING entry.job_id
     )
     SELECT count(*) INTO v_admitted FROM entered;

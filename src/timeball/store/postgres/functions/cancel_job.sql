@@ -43,6 +43,9 @@ BEGIN
             INSERT INTO timeball.ended (job_id, turn, event, reason)
             VALUES (p_job, v_entry.turn, 'cancelled', 'requested')
             ON CONFLICT DO NOTHING;
+            IF NOT FOUND THEN
+                CONTINUE;  -- it was cancelled or skipped while this waited for the lane
+            END IF;
             -- The decision takes a place in the lane's order, like a claim.
             INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
             SELECT lane, seq + 1, prev, cur, pos_xid, pos_id, '{}', '{}'

@@ -1,7 +1,9 @@
--- event: claim (pending -> running)
+-- event: claim, lapse (pending -> running, skipped)
 -- Grant up to p_limit pending turns of the worker's queues by appending one lease, and
 -- return its key; no row of output fields where no lane has any. A lease may hold no turn
 -- at all, where all that were examined had ended before: ask again.
+--
+-- Those that have not begun by their deadline are skipped in passing, never granted.
 --
 -- The window (prev, cur] of a lane holds the entries visible in cur and not in prev, so
 -- every committed entry is in exactly one window, however late its transaction commits.
@@ -34,6 +36,9 @@ DECLARE
     v_pos_id bigint;
     v_jobs bigint[];
     v_turns integer[];
+    v_late bigint[];
+    v_late_turns integer[];
+    v_now timestamptz;
 BEGIN
     -- A claim cannot see what its own transaction wrote, and under REPEATABLE READ it
     -- would read the lane as it was before it waited for the lock.
@@ -82,6 +87,7 @@ BEGIN
             v_prev := '1:1:'; v_cur := '1:1:'; v_pos_xid := '0'; v_pos_id := 0;
         END IF;
 
+        v_now := timeball.clock();
         FOR v_window IN 1..2 LOOP
             WITH stretch AS (
                 SELECT x AS lo_xid, 0::bigint AS lo_id, x AS hi_xid, 9223372036854775807 AS hi_id
@@ -107,9 +113,9 @@ BEGIN
                 ORDER BY hi_xid, hi_id
             ),
             seen AS MATERIALIZED (
-                SELECT found.xid, found.job_id, found.turn
+                SELECT found.xid, found.job_id, found.turn, found.expires_at
                 FROM ahead CROSS JOIN LATERAL (
-                    SELECT entry.xid, entry.job_id, entry.turn
+                    SELECT entry.xid, entry.job_id, entry.turn, entry.expires_at
                     FROM timeball.entry
                     WHERE entry.lane = v_lane
                       AND (entry.xid, entry.job_id) > (ahead.lo_xid, ahead.lo_id)
@@ -121,7 +127,8 @@ BEGIN
             -- A scalar subquery stays an index probe per row; NOT EXISTS became an anti
             -- join over all of ended. The CTE is read only as far as the LIMIT needs.
             live AS MATERIALIZED (
-                SELECT seen.xid, seen.job_id, seen.turn
+                SELECT seen.xid, seen.job_id, seen.turn,
+                    coalesce(seen.expires_at <= v_now, false) AS late
                 FROM seen
                 WHERE (
                     SELECT 1 FROM timeball.ended
@@ -130,13 +137,17 @@ BEGIN
                 LIMIT p_limit
             ),
             taken AS MATERIALIZED (
-                SELECT array_agg(live.job_id) AS jobs, array_agg(live.turn) AS turns,
+                SELECT array_agg(live.job_id) FILTER (WHERE NOT live.late) AS jobs,
+                    array_agg(live.turn) FILTER (WHERE NOT live.late) AS turns,
+                    array_agg(live.job_id) FILTER (WHERE live.late) AS late,
+                    array_agg(live.turn) FILTER (WHERE live.late) AS late_turns,
                     (array_agg(live.xid))[count(*)] AS xid, (array_agg(live.job_id))[count(*)] AS id,
                     count(*) AS n
                 FROM live
             )
-            SELECT coalesce(taken.jobs, '{}'), coalesce(taken.turns, '{}'), pos.xid, pos.id
-            INTO v_jobs, v_turns, v_pos_xid, v_pos_id
+            SELECT coalesce(taken.jobs, '{}'), coalesce(taken.turns, '{}'), taken.late,
+                taken.late_turns, pos.xid, pos.id
+            INTO v_jobs, v_turns, v_late, v_late_turns, v_pos_xid, v_pos_id
             FROM taken CROSS JOIN LATERAL (
                 SELECT taken.xid, taken.id WHERE taken.n = p_limit
                 UNION ALL
@@ -155,6 +166,12 @@ BEGIN
                 RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
             END IF;
             PERFORM timeball.durable();
+            IF v_late IS NOT NULL THEN
+                INSERT INTO timeball.ended (job_id, turn, event, reason)
+                SELECT late.job_id, late.turn, 'expired', 'expired'
+                FROM unnest(v_late, v_late_turns) AS late (job_id, turn) ORDER BY late.job_id
+                ON CONFLICT DO NOTHING;
+            END IF;
             o_lane := v_lane;
             o_seq := coalesce(v_at.seq, 0) + 1;
             INSERT INTO timeball.lease

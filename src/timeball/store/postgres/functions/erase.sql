@@ -15,6 +15,7 @@ WHERE job.id = ANY (p_jobs)
 DELETE FROM timeball.entry WHERE entry.job_id = ANY (p_jobs) AND entry.attempts IS NOT NULL;
 DELETE FROM timeball.ended WHERE ended.job_id = ANY (p_jobs);
 DELETE FROM timeball.event WHERE event.job_id = ANY (p_jobs);
+DELETE FROM timeball.deadline WHERE deadline.job_id = ANY (p_jobs);
 DELETE FROM timeball.job WHERE job.id = ANY (p_jobs);
 INSERT INTO timeball.deletion (upto, jobs)
 SELECT max(gone.id), count(*) FROM unnest(p_jobs) AS gone (id) HAVING count(*) > 0

@@ -28,6 +28,9 @@ BEGIN
             coalesce(entry.attempts, 0) + done.began::integer AS attempts,
             coalesce(entry.failures, 0) + (done.event = 'retried')::integer AS failures,
             coalesce(entry.crashes, 0) + (done.event = 'lost')::integer AS crashes,
+            CASE WHEN NOT done.began THEN
+                CASE WHEN entry.job_id IS NULL THEN job.expires_at ELSE entry.expires_at END
+            END AS expires_at,
             EXISTS (
                 SELECT FROM timeball.event
                 WHERE event.job_id = job.id AND event.turn = done.turn
@@ -45,14 +48,17 @@ BEGIN
         FROM past WHERE past.unwanted ORDER BY past.job_id
     ),
     again AS (
-        INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
-        SELECT past.lane, past.job_id, past.turn, past.attempts, past.failures, past.crashes, 0
+        INSERT INTO timeball.entry
+            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
+        SELECT past.lane, past.job_id, past.turn, past.attempts, past.failures, past.crashes, 0,
+            past.expires_at
         FROM past
         WHERE NOT past.unwanted AND past.delay_s IS NULL AND past.reason IS DISTINCT FROM 'no_worker'
         ORDER BY past.job_id
     )
     INSERT INTO timeball.held
-        (job_id, turn, state, lane, run_at, reason, kind, attempts, failures, crashes, delay_s)
+        (job_id, turn, state, lane, run_at, reason, kind, attempts, failures, crashes, delay_s,
+            expires_at)
     SELECT past.job_id, past.turn,
         CASE WHEN past.reason = 'no_worker' THEN 'pending' ELSE 'scheduled' END, past.lane,
         CASE WHEN past.reason IS DISTINCT FROM 'no_worker'
@@ -60,7 +66,7 @@ BEGIN
             THEN timeball.clock() + make_interval(
                 secs => least(greatest(past.delay_s, 0), 3155760000)) END,
         past.reason, past.kind, past.attempts, past.failures, past.crashes,
-        coalesce(past.delay_s, 0)
+        coalesce(past.delay_s, 0), past.expires_at
     FROM past
     WHERE NOT past.unwanted AND (past.delay_s IS NOT NULL OR past.reason = 'no_worker')
     ORDER BY past.job_id;

@@ -45,8 +45,10 @@ BEGIN
         RETURNING held.*
     ),
     moved AS (
-        INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
-        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s FROM gone ORDER BY job_id
+        INSERT INTO timeball.entry
+            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
+        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
+        FROM gone ORDER BY job_id
         RETURNING 1
     )
     SELECT count(*) INTO o_moved FROM moved;

@@ -22,8 +22,9 @@ BEGIN
     gone AS (
         DELETE FROM timeball.held USING known WHERE held.job_id = known.job_id RETURNING held.*
     )
-    INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
-    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s FROM gone ORDER BY job_id;
+    INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
+    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
+    FROM gone ORDER BY job_id;
     RETURN v_worker;
 END
 $function$;

@@ -3,7 +3,7 @@
 -- any language, and inside the caller's own transaction: visible iff that commits.
 --
 -- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
--- max_retries 3, max_crashes 3, at_most_once false, timeout_s. A uuid that is known already
+-- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at. A uuid that is known already
 -- adds nothing and gives that job's id. Those in p_queued wait until `admit` lets them start.
 CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
@@ -33,32 +33,40 @@ BEGIN
         FROM ROWS FROM (jsonb_to_recordset(p_jobs) AS (
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
-            at_most_once boolean, timeout_s double precision)
+            at_most_once boolean, timeout_s double precision, expires_at timestamptz)
         ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
-            max_retries, max_crashes, at_most_once, timeout_s, n)
+            max_retries, max_crashes, at_most_once, timeout_s, expires_at, n)
     ),
     added AS (
         INSERT INTO timeball.job
-            (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at)
+            (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at,
+            expires_at)
         SELECT given.uuid, lane.id, given.kind, coalesce(given.args, '{}'),
             coalesce(given.max_retries, 3), coalesce(given.max_crashes, 3),
             coalesce(given.at_most_once, false), given.timeout_s,
-            CASE WHEN given.due_at > timeball.now() THEN given.due_at END
+            CASE WHEN given.due_at > timeball.now() THEN given.due_at END, given.expires_at
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)
         ORDER BY given.n  -- the ids are the order in which they start
         ON CONFLICT (uuid) DO NOTHING
-        RETURNING job.id, job.lane, job.kind, job.run_at, job.uuid = ANY (p_queued) AS queued
+        RETURNING job.id, job.lane, job.kind, job.run_at, job.expires_at,
+            job.uuid = ANY (p_queued) AS queued
     ),
     held AS (
-        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind, reason)
+        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind, reason, expires_at)
         SELECT added.id, 1, CASE WHEN added.queued THEN 'pending' ELSE 'scheduled' END,
-            added.lane, added.run_at, added.kind, CASE WHEN added.queued THEN 'overlap' END
+            added.lane, added.run_at, added.kind, CASE WHEN added.queued THEN 'overlap' END,
+            added.expires_at
         FROM added WHERE added.run_at IS NOT NULL OR added.queued
+    ),
+    noted AS (
+        INSERT INTO timeball.deadline (job_id, look_at)
+        SELECT added.id, added.expires_at FROM added WHERE added.expires_at IS NOT NULL
     )
-    INSERT INTO timeball.entry (lane, job_id)
-    SELECT added.lane, added.id FROM added WHERE added.run_at IS NULL AND NOT added.queued;
+    INSERT INTO timeball.entry (lane, job_id, expires_at)
+    SELECT added.lane, added.id, added.expires_at FROM added
+    WHERE added.run_at IS NULL AND NOT added.queued;
 
     -- A statement of its own: a uuid that somebody else has just committed is seen only now.
     RETURN QUERY

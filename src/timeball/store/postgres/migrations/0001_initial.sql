@@ -32,6 +32,7 @@ CREATE TABLE timeball.job (
     at_most_once boolean NOT NULL,
     timeout_s    double precision CHECK (timeout_s > 0),
     run_at       timestamptz,
+    expires_at   timestamptz,  -- if it has not begun by then, it is skipped
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     created_at   timestamptz NOT NULL DEFAULT timeball.now()
 );
@@ -47,7 +48,8 @@ CREATE TABLE timeball.entry (
     attempts integer,
     failures integer,
     crashes  integer,
-    delay_s  double precision
+    delay_s  double precision,
+    expires_at timestamptz  -- null once the job has begun
 );
 CREATE UNIQUE INDEX entry_order ON timeball.entry (lane, xid, job_id);
 CREATE UNIQUE INDEX entry_again ON timeball.entry (job_id, turn) WHERE attempts IS NOT NULL;
@@ -102,12 +104,20 @@ CREATE TABLE timeball.held (
     failures integer NOT NULL DEFAULT 0,
     crashes  integer NOT NULL DEFAULT 0,
     delay_s  double precision NOT NULL DEFAULT 0,
+    expires_at timestamptz,
     at       timestamptz NOT NULL DEFAULT timeball.now(),
     CONSTRAINT held_until CHECK ((state = 'scheduled') = (run_at IS NOT NULL)),
     CONSTRAINT held_because CHECK (state <> 'pending' OR reason IS NOT NULL)
 );
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
+
+-- When to look whether a job with a deadline has begun.
+CREATE TABLE timeball.deadline (
+    job_id  bigint PRIMARY KEY,
+    look_at timestamptz NOT NULL
+);
+CREATE INDEX deadline_due ON timeball.deadline (look_at, job_id);
 
 CREATE TABLE timeball.worker (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

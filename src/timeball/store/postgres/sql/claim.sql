@@ -1,4 +1,4 @@
--- event: claim (pending -> running)
+-- event: claim, lapse (pending -> running, skipped)
 -- Grant turns by appending one lease; return its key, or nulls; see the function.
 SELECT o_lane, o_seq
 FROM timeball.claim(
