@@ -100,14 +100,16 @@ class Model:
         # Python sorts stably, so that of equal classes the older lane comes first.
         for queue, priority in sorted(self.lanes, key=lambda lane: -lane[1]):
             if queue in self.queues[worker]:
-                lane = self.lanes[queue, priority]
-                while lane and len(granted) < limit:
-                    n = lane.pop(0)
-                    if self.is_late(n):
-                        self.skip(n)
-                    else:
-                        granted.append(self.grant(n, worker))
+                self.empty(self.lanes[queue, priority], worker, limit, granted)
         return granted
+
+    def empty(self, lane: list[int], worker: int, limit: int, granted: list[Key]) -> None:
+        while lane and len(granted) < limit:
+            n = lane.pop(0)
+            if self.is_late(n):
+                self.skip(n)
+            else:
+                granted.append(self.grant(n, worker))
 
     def grant(self, n: int, worker: int) -> Key:
         job = self.jobs[n]
