@@ -59,7 +59,13 @@ sys.exit(Supervisor(msgspec.json.decode(sys.stdin.buffer.read(), type=Supervisor
 
 
 def configured(
-    dsn: str, folder: Path, *, children: int = 1, slots: int = 2, **durations: float
+    dsn: str,
+    folder: Path,
+    *,
+    children: int = 1,
+    slots: int = 2,
+    metrics: tuple[str, int] | None = None,
+    **durations: float,
 ) -> SupervisorConfig:
     working = {"lease_s": LEASE_S, "poll_s": 0.1, "drain_s": PATIENCE_S, **durations}
     return SupervisorConfig(
@@ -67,6 +73,7 @@ def configured(
         loads=(Load(target=str(folder / "app.py")),),
         worker=WorkerConfig(name="test", slots=slots, **working),
         children=children,
+        metrics=metrics,
     )
 
 
