@@ -15,7 +15,7 @@ from contextvars import Context
 from threading import Lock, get_ident
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from timeball.engine.locks import give_way
+from timeball.engine.locks import take
 from timeball.errors import DeadlockError
 
 
@@ -101,8 +101,7 @@ class Section(Generic[A]):
         waited_ns = 0
         if not self.lock.acquire(AT_ONCE):
             before_ns = self.clock_ns()
-            give_way(self.lock)
-            self.lock.acquire()
+            take(self.lock)
             waited_ns = self.clock_ns() - before_ns
             self.lock_wait_ns += waited_ns
             self.contended += 1
