@@ -79,7 +79,7 @@ def test_a_schedule_carries_all_that_was_said_of_it(client: tb.Client) -> None:
     )
     spec = client.get_schedule("sums").spec
     agenda = agenda_of(spec)
-    assert (agenda.max_runs, agenda.terms.jitter_s, agenda.terms.end_at) == (9, 20, end_at)
+    assert (agenda.terms.max_runs, agenda.terms.jitter_s, agenda.terms.end_at) == (9, 20, end_at)
     assert agenda.terms.exclude == ("2026-12-25",)
     assert (spec.catchup, spec.catchup_window_s, spec.catchup_limit) == ("all", 60, 5)
     assert (spec.grace_s, spec.overlap_runs, spec.priority, spec.source) == (3, "skip", 2, "here")

@@ -8,7 +8,8 @@ Pure and bounded: however long nobody looked, one call decides at most `BOUND`
 occurrences, oldest first, and looks at few more. The cursor then stands at the last
 decided one, and the next call goes on from there. Nothing is remembered between two
 calls: a verdict depends on the instant, the clock and what else is due, so whoever
-comes next, on whatever machine, decides the rest as the first one would have.
+comes next, on whatever machine, decides the rest as the first one would have. How many
+runs there have been, and whether that is enough (`max_runs`), only the store knows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple, Protocol
 
 from timeball.core.cron import Due, Occurrence
@@ -27,9 +28,6 @@ from timeball.errors import UsageError
 
 BOUND: Final = 1_000
 """Occurrences decided by one call."""
-
-_LOOKED_AT_MAX: Final = 20_000
-"""Occurrences that are excluded, when one call looks ahead for one that may run."""
 
 OCCURRENCE_ARG: Final = "__occurrence__"
 """The reserved argument that tells a job which occurrence it is."""
@@ -76,12 +74,11 @@ class Plan(NamedTuple):
 class Occurrences(Protocol):
     """What is asked of a schedule's meaning; an `Agenda` answers."""
 
-    @property
-    def max_runs(self) -> int | None:
-        """After how many runs the schedule ends."""
-
     def occurrences(self, after: datetime, /) -> Iterator[Due]:
         """Yield every occurrence after an instant, in order."""
+
+    def runs(self, after: datetime, /) -> Iterator[Due]:
+        """Yield those of them that may run; however many lie between two, it takes no longer."""
 
     def describe(self, instant: datetime, /) -> Occurrence:
         """Tell one of them in full."""
@@ -93,7 +90,6 @@ def plan(
     now: datetime,
     *,
     rule: MisfireRule | None = None,
-    runs: int = 0,
     bound: int = BOUND,
 ) -> Plan:
     """Return exactly one decision for each of the first `bound` occurrences that are due.
@@ -103,7 +99,6 @@ def plan(
         agenda: Its occurrences; those after its cursor are looked at.
         now: The store's clock.
         rule: How far back to go; None for the defaults.
-        runs: How often it has run; it ends at the agenda's `max_runs`.
         bound: At most so many decisions.
 
     Raises:
@@ -111,26 +106,19 @@ def plan(
     """
     rule = rule or MisfireRule()
     catchup = _catchup(schedule.spec.catchup)
-    left = bound if agenda.max_runs is None else agenda.max_runs - runs
-    if left <= 0:
-        return Plan([], schedule.cursor, None, None)
-    # What comes after the bound is looked at as far as a verdict may depend on it.
-    ahead = agenda.occurrences(schedule.cursor)
-    due, following = _due(ahead, now, bound=bound, enough=max(rule.limit, 1))
-    reasons = _reasons(catchup, rule, due, now)
+    due, following = _due(agenda, schedule.cursor, now, bound)
+    followers = 0
+    if following and following.due_at <= now:
+        # What comes after the bound is looked at as far as a verdict may depend on it.
+        later = takewhile(lambda each: each.due_at <= now, agenda.runs(due[-1].at))
+        followers = sum(1 for _ in islice(later, rule.limit if catchup is Catchup.ALL else 1))
+    reasons = _reasons(catchup, rule, due, now, followers=followers)
     args = _Args(decode_args(schedule.spec.args), schedule.spec.name, agenda.describe)
-    decisions: list[OccurrenceDecision] = []
-    for each, reason in islice(zip(due, reasons, strict=True), bound):
-        if reason:
-            decisions.append(args.skipped(each, reason))
-            continue
-        decisions.append(args.fired(each.at, now - each.due_at, rule))
-        left -= 1
-        if agenda.max_runs is not None and not left:
-            return Plan(decisions, each.at, None, None)
-    cursor = decisions[-1].nominal_at if decisions else schedule.cursor
-    first = due[bound] if due[bound:] else following
-    return Plan(decisions, cursor, first and first.at, first and first.due_at)
+    decisions = [
+        args.skipped(each, reason) if reason else args.fired(each.at, now - each.due_at, rule)
+        for each, reason in zip(due, reasons, strict=True)
+    ]
+    return _planned(schedule, decisions, following)
 
 
 def backfill(
@@ -146,33 +134,30 @@ def drop(schedule: Schedule, agenda: Occurrences, now: datetime, *, bound: int =
 
     They are "paused", but for those that would not have run anyway, which keep their reason.
     """
-    ahead = islice(agenda.occurrences(schedule.cursor), bound + 1)
-    due, following = _due(ahead, now, bound=bound, enough=1)
+    due, following = _due(agenda, schedule.cursor, now, bound)
     decisions = [
-        OccurrenceDecision(each.at, Decision.SKIPPED, each.reason or "paused", "{}")
-        for each in due[:bound]
+        OccurrenceDecision(each.at, Decision.SKIPPED, each.reason or "paused", "{}") for each in due
     ]
-    cursor = decisions[-1].nominal_at if decisions else schedule.cursor
-    first = due[bound] if due[bound:] else following
-    return Plan(decisions, cursor, first and first.at, first and first.due_at)
+    return _planned(schedule, decisions, following)
 
 
 def _due(
-    occurrences: Iterator[Due], now: datetime, *, bound: int, enough: int
+    agenda: Occurrences, cursor: datetime, now: datetime, bound: int
 ) -> tuple[list[Due], Due | None]:
-    """Return those that are due, and the first that is not; few others are asked for.
-
-    Of those after the bound, `enough` that may run, and no more than verdicts may depend on.
-    """
+    """Return the first that are due, and the one after them; no others are asked for."""
     due: list[Due] = []
-    for each in occurrences:
-        if each.due_at > now:
+    for each in agenda.occurrences(cursor):
+        if each.due_at > now or len(due) == bound:
             return due, each
         due.append(each)
-        enough -= len(due) > bound and each.reason is None
-        if not enough or len(due) == bound + _LOOKED_AT_MAX:
-            return due, None
     return due, None
+
+
+def _planned(
+    schedule: Schedule, decisions: list[OccurrenceDecision], following: Due | None
+) -> Plan:
+    cursor = decisions[-1].nominal_at if decisions else schedule.cursor
+    return Plan(decisions, cursor, following and following.at, following and following.due_at)
 
 
 def _catchup(name: str) -> Catchup:
@@ -183,11 +168,18 @@ def _catchup(name: str) -> Catchup:
 
 
 def _reasons(
-    catchup: Catchup, rule: MisfireRule, due: list[Due], now: datetime
+    catchup: Catchup, rule: MisfireRule, due: list[Due], now: datetime, *, followers: int
 ) -> list[str | None]:
-    """Return for each why it does not run, or None where it does."""
+    """Return for each why it does not run, or None where it does.
+
+    Args:
+        catchup: Which of them run.
+        rule: How far back to go.
+        due: The occurrences, in order.
+        now: The store's clock.
+        followers: How many more after them are due and may run, counted as far as it matters.
+    """
     reasons: list[str | None] = []
-    followers = 0  # those after it that may run, counted as far as they were looked at
     for each in reversed(due):
         late = now - each.due_at
         reasons.append(each.reason or _reason(catchup, rule, late, followers=followers))

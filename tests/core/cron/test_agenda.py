@@ -366,3 +366,5 @@ def test_no_occurrence_depends_on_where_the_asking_starts(early: int, later: int
     end = begins[1] + 4 * DAY
     wide, narrow = (all_of(found, begin, end - begin) for begin in begins)
     assert narrow == [due for due in wide if due.at > begins[1]]
+    running = takewhile(lambda due: due.at <= end, found.runs(begins[1]))
+    assert list(running) == [due for due in narrow if due.reason is None]

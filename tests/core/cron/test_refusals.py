@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeball.core.cron import Terms, agenda, load_zone, read
+from timeball.core.cron import Terms, agenda, dateutil_rule, load_zone, read
 from timeball.errors import InvalidSchedule
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,6 +142,14 @@ def test_what_is_no_zone_is_refused_with_what_to_write(what: str) -> None:
 def test_a_recurrence_that_fits_no_day_is_given_up(rule: str) -> None:
     with pytest.raises(InvalidSchedule, match="never comes due"):
         read(f"@rrule 2026-01-05T09:00 {rule}")
+
+
+def test_a_dateutil_whose_search_has_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dateutil_rule.counted()
+    monkeypatch.delattr(dateutil_rule._Bounded, "_byeaster")
+    monkeypatch.setattr(dateutil_rule, "counted", dateutil_rule.counted.__wrapped__)
+    with pytest.raises(InvalidSchedule, match="this version of python-dateutil cannot be used"):
+        read("@rrule 2026-01-05T09:00 FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30")
 
 
 WORDS = st.sampled_from(

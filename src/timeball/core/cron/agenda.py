@@ -53,7 +53,7 @@ class Due(NamedTuple):
 class Agenda(Instants):
     """The occurrences of a schedule. Asked by the methods of `Instants`, it names those that run.
 
-    `Terms.max_runs` is not looked at here: it counts what has run, which the store knows.
+    `Terms.max_runs` is not looked at: it counts what has run, which the store knows.
     """
 
     name: str
@@ -64,11 +64,6 @@ class Agenda(Instants):
     sources: tuple[Source, ...] = field(repr=False)
     exclusion: Exclusion = field(repr=False)
 
-    @property
-    def max_runs(self) -> int | None:
-        """After how many runs the schedule ends."""
-        return self.terms.max_runs
-
     def occurrences(self, after: datetime) -> Iterator[Due]:
         """Yield every occurrence after an instant, in order, those that do not run among them."""
         found = self._told(epoch(after) + 1)
@@ -78,6 +73,11 @@ class Agenda(Instants):
             delay_s = self._delay_s(at, found[0] if found else None)
             nominal_at = datetime.fromtimestamp(at, UTC)
             yield Due(nominal_at, nominal_at + timedelta(seconds=delay_s), reason)
+
+    def runs(self, after: datetime) -> Iterator[Due]:
+        """Yield the occurrences after an instant that run; those between take no time."""
+        for nominal_at in self.following(after):
+            yield Due(nominal_at, nominal_at + self.delay(nominal_at))
 
     def next_due(self, after: datetime) -> Due | None:
         """Return the first occurrence after an instant, whether or not it runs."""
