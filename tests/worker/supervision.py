@@ -119,4 +119,4 @@ def given_back(store: PostgresStore, uuid: UUID) -> bool:
 
 def assert_clean(store: PostgresStore, accepted: int, *, quiesced: bool = True) -> None:
     report = audit(store.histories(), quiesced=quiesced, accepted=accepted)
-    assert report.violations == ()
+    assert report.violations == (), [str(v) for v in report.violations]

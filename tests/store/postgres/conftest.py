@@ -59,13 +59,13 @@ def join(folder: Path, found: Binaries) -> Iterator[Callable[[], User]]:
 
 
 @pytest.fixture
-def session(dsn: str) -> Iterator[Callable[[], Session]]:
+def session(direct: str) -> Iterator[Callable[[], Session]]:
     """Makes sessions on the empty database; closes them in the end."""
     sessions: list[Session] = []
-    with psycopg.connect(dsn, autocommit=True) as watcher:
+    with psycopg.connect(direct, autocommit=True) as watcher:
 
         def make() -> Session:
-            sessions.append(Session(dsn, watcher))
+            sessions.append(Session(direct, watcher))
             return sessions[-1]
 
         yield make
@@ -74,9 +74,15 @@ def session(dsn: str) -> Iterator[Callable[[], Session]]:
 
 
 @pytest.fixture
-def ledger(dsn: str) -> Iterator[PostgresStore]:
+def dsn(direct: str) -> str:
+    """The server itself, for these tests look behind the store: at sessions, plans and locks."""
+    return direct
+
+
+@pytest.fixture
+def ledger(direct: str, pooler: str | None) -> Iterator[PostgresStore]:
     """A store on the empty database; what the test did to it must pass the audit."""
-    store = PostgresStore(dsn)
+    store = PostgresStore(pooler or direct)
     yield store
     report = audit(store.histories(), quiesced=False)
     store.close()

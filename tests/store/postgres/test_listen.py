@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 import psycopg
 import pytest
+from tests.pgbouncer import pgbouncer, program
 from tests.store.postgres.sessions import submit, until
 
 from timeball.store.postgres import PostgresStore, listen
+from timeball.store.postgres.listen import DIRECT
 
 LISTENERS = """SELECT pid FROM pg_stat_activity
 WHERE state = 'idle' AND query LIKE '%LISTEN timeball_wake%' AND pid <> pg_backend_pid()"""
@@ -38,16 +40,22 @@ class Listener:
         assert not self.thread.is_alive()
 
 
-@pytest.fixture
-def listener(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+@pytest.fixture(autouse=True)
+def listens_directly(direct: str, pooler: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listen, "TICK_S", 0.01)
+    if pooler is not None:
+        monkeypatch.setenv(DIRECT, direct)
+
+
+@pytest.fixture
+def listener(store: PostgresStore) -> Iterator[Listener]:
     listener = Listener(store)
     yield listener
     listener.end()
 
 
-def listeners(dsn: str) -> list[int]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
+def listeners(direct: str) -> list[int]:
+    with psycopg.connect(direct, autocommit=True) as connection:
         return [row[0] for row in connection.execute(LISTENERS)]
 
 
@@ -65,12 +73,12 @@ def test_a_job_of_the_future_does_not_wake(listener: Listener) -> None:
 
 
 def test_a_listener_outlives_its_session(
-    listener: Listener, dsn: str, caplog: pytest.LogCaptureFixture
+    listener: Listener, direct: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    until(lambda: listeners(dsn), "it is seen")
-    (pid,) = listeners(dsn)
+    until(lambda: listeners(direct), "it is seen")
+    (pid,) = listeners(direct)
     before = len(listener.woken)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(direct, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(%s)", [pid])
     until(lambda: len(listener.woken) > before, "it listens again")
     assert "polling meanwhile" in caplog.text
@@ -80,28 +88,28 @@ def test_a_listener_outlives_its_session(
 
 
 def test_a_quiet_session_is_checked_by_a_round_trip(
-    store: PostgresStore, dsn: str, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, direct: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listen, "TICK_S", 0.01)
     monkeypatch.setattr(listen, "CHECK_S", 0.02)
     listener = Listener(store)
     pinged = (
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%SELECT 1;%' AND state = 'idle'"
     )
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(direct, autocommit=True) as connection:
         until(lambda: connection.execute(pinged).fetchone() != (0,), "checked")
     listener.end()
 
 
-def test_a_listener_leaves_no_session_behind(listener: Listener, dsn: str) -> None:
-    until(lambda: listeners(dsn), "it is seen")
+def test_a_listener_leaves_no_session_behind(listener: Listener, direct: str) -> None:
+    until(lambda: listeners(direct), "it is seen")
     listener.end()
-    until(lambda: not listeners(dsn), "its session is gone")
+    until(lambda: not listeners(direct), "its session is gone")
 
 
 def test_a_listener_without_a_server_goes_on_until_it_is_stopped(
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.delenv(DIRECT, raising=False)
     store, stop = PostgresStore("host=/nonexistent dbname=none"), threading.Event()
     thread = threading.Thread(target=store.listen, args=(lambda: None, stop))
     thread.start()
@@ -109,3 +117,25 @@ def test_a_listener_without_a_server_goes_on_until_it_is_stopped(
     stop.set()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_behind_a_pooling_proxy_a_listener_says_that_it_polls(
+    direct: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its sessions are nobody's: LISTEN would succeed, and bring nothing."""
+    if program() is None:
+        pytest.skip("pgbouncer is not installed")
+    monkeypatch.delenv(DIRECT, raising=False)
+    with pgbouncer(direct) as pooled:
+        store, stop = PostgresStore(pooled), threading.Event()
+        woken: list[None] = []
+        thread = threading.Thread(target=store.listen, args=(lambda: woken.append(None), stop))
+        thread.start()
+        until(lambda: "polling: a pooling proxy" in caplog.text, "it has seen the proxy")
+        assert DIRECT in caplog.text
+        assert not listeners(direct)
+        stop.set()
+        thread.join(5)
+        assert not thread.is_alive()
+        assert woken == []
+        store.close()

@@ -2,7 +2,8 @@
 
 LISTEN needs a session of its own. TCP does not notice a proxy that swallows packets,
 so a quiet connection is checked by a round trip; a broken one is made anew, with a
-backoff, while the worker goes on by polling.
+backoff, while the worker goes on by polling. Behind a pooling proxy there are no
+sessions: there the worker polls, or listens at an address that leads to the server itself.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ TICK_S: Final = 0.5
 
 BACKOFF_MAX_S: Final = 10.0
 
+DIRECT: Final = "TIMEBALL_LISTEN_DSN"
+"""The variable with the address to listen at, where the other one leads to a pooling proxy."""
+
 log = logging.getLogger(__name__)
 
 
@@ -38,14 +42,35 @@ def listen(connections: Connections, wake: Callable[[], None], stop: Event) -> N
     while not stop.is_set():
         try:
             with connections.connect() as connection:
-                connection.execute(statement("listen", connections.schema))
-                wake()  # what was submitted before we listened
                 backoff_s = 0.1
-                _relay(connection, statement("ping"), wake, stop)
+                _serve(connection, connections.schema, wake, stop)
         except psycopg.Error as error:
             log.warning("listener lost, polling meanwhile: %s", str(error).strip())
             stop.wait(backoff_s)
             backoff_s = min(BACKOFF_MAX_S, 2 * backoff_s)
+
+
+def _serve(
+    connection: psycopg.Connection[Any], schema: str, wake: Callable[[], None], stop: Event
+) -> None:
+    if _is_pooled(connection):
+        log.warning(
+            "polling: a pooling proxy lets no notification through; "
+            "to be woken, set %s to an address of the server itself",
+            DIRECT,
+        )
+        connection.close()
+        stop.wait()
+        return
+    connection.execute(statement("listen", schema))
+    wake()  # what was submitted before we listened
+    _relay(connection, statement("ping"), wake, stop)
+
+
+def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether somebody else than the server has answered: a proxy hands out numbers of its own."""
+    row = connection.execute(statement("backend")).fetchone()
+    return row != (connection.info.backend_pid,)
 
 
 def _relay(

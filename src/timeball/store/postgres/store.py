@@ -8,6 +8,7 @@ database, in ``functions/``, so that it is still one round trip and one commit.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -39,7 +40,7 @@ from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
 from timeball.store.postgres.encoding import encode_specs
-from timeball.store.postgres.listen import listen, wake_channel
+from timeball.store.postgres.listen import DIRECT, listen, wake_channel
 from timeball.store.postgres.readers import histories, job_of
 from timeball.store.postgres.schedules import PostgresSchedules
 
@@ -49,6 +50,8 @@ class PostgresStore(PostgresSchedules):
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
         self.connections = Connections(dsn, schema=schema)
+        direct = os.environ.get(DIRECT)
+        self._listening = Connections(direct, schema=schema) if direct else self.connections
         self._run = self.connections.run
         self._channel = wake_channel(schema)
         self._lanes: set[tuple[str, int]] = set()
@@ -246,7 +249,7 @@ class PostgresStore(PostgresSchedules):
 
     def listen(self, wake: Callable[[], None], stop: Event) -> None:
         """Call `wake` when jobs are submitted, until `stop` is set. Blocks; never raises."""
-        listen(self.connections, wake, stop)
+        listen(self._listening, wake, stop)
 
     # Reading
 
