@@ -137,3 +137,9 @@ def test_days_follow_one_another_and_are_as_long_as_their_transitions_make_them(
     begin, end = midnight(zone, day), midnight(zone, day + timedelta(days=1))
     jumps = [seam.jump_s for seam in seams(zone, begin - timedelta(days=2), end) if seam.day == day]
     assert end - begin == timedelta(days=1) - timedelta(seconds=sum(jumps))
+
+
+def test_what_has_ended_is_warned_of_whatever_its_expression() -> None:
+    for text in ("0 9 * * *", "@every 5h", "@calendar every 2 days at 09:00"):
+        told = said("cron", "explain", text, "--tz", "UTC", "--end", "2020-01-01T00:00")
+        assert "warning it never comes due again" in told

@@ -11,6 +11,7 @@ from tests.store.world import NOON, World, schedule
 from timeball.client import Client
 from timeball.core.records import Schedule, Standing
 from timeball.core.states import State
+from timeball.worker.ticker import Ticker
 
 HOURLY = ("hourly", "--cron", "0 * * * *", "--tz", "UTC", "report", "user=7", "name=Ada")
 
@@ -109,6 +110,14 @@ def test_one_schedule_is_shown_with_rule_outlook_and_history(world: World) -> No
     (decided,) = found["history"]
     assert (decided["decision"], decided["job_state"]) == ("fired", "pending")
     assert document("cron", "show", "hourly", "--history", "0", "--json")["history"] == []
+
+
+def test_a_schedule_that_has_had_all_its_runs_has_no_next_one(world: World) -> None:
+    said("cron", "add", *HOURLY, "--max-runs", "1")
+    world.travel(3_600)
+    assert Ticker(world.store).tick().jobs == 1
+    assert "next       never again\n" in said("cron", "show", "hourly")
+    assert document("cron", "show", "hourly", "--json")["next"] == []
 
 
 def test_what_the_next_transitions_do_is_shown() -> None:

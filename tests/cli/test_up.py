@@ -172,7 +172,7 @@ def test_a_name_that_is_neither_a_file_nor_a_module_is_told() -> None:
 def test_a_file_without_an_end_is_told() -> None:
     result = invoke("up", "/dev/zero", "--dry-run")
     assert result.exit_code == 2
-    assert "/dev/zero: larger than 4,194,304 bytes: name a crontab" in result.stderr
+    assert "/dev/zero: larger than 4,194,304 bytes: split it" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_a_worker_that_would_never_rest_is_refused(option: str) -> None:
 def test_a_file_that_is_missing_or_no_file_is_told(tmp_path: Path) -> None:
     result = invoke("up", "no/such.cron", str(tmp_path), "--dry-run")
     assert result.exit_code == 2
-    assert "no/such.cron: No such file or directory: name a crontab" in result.stderr
-    assert f"{tmp_path}: Is a directory: name a crontab" in result.stderr
+    assert "no/such.cron: No such file or directory: name a file of schedules" in result.stderr
+    assert f"{tmp_path}: Is a directory: name a file of schedules" in result.stderr
 
 
 def test_files_are_needed() -> None:

@@ -161,6 +161,11 @@ def test_what_no_file_can_hold_needs_a_person(entry: str) -> None:
     assert lost(entry)
 
 
+def test_an_entry_whose_runs_are_rounded_needs_a_person() -> None:
+    assert "relative=True rounds" in lost("'schedule': 60, 'relative': True")
+    assert one("'schedule': 60, 'relative': False").needs == ()
+
+
 def test_a_clock_that_names_one_zone_is_that_zone() -> None:
     clock = "lambda: dt.datetime.now(pytz.timezone('Asia/Seoul'))"
     assert one(f"'schedule': crontab(minute=0, nowfun={clock})").tz == "Asia/Seoul"

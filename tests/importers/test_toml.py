@@ -170,6 +170,11 @@ args.token = nothing
 """
 
 
+def test_a_key_outside_of_every_schedule_is_told_where_to_go() -> None:
+    (needs,) = toml_findings('tz = "Europe/Paris"', source="x").needs
+    assert needs.text == "tz is not known: write it below [schedules.NAME]"
+
+
 def test_all_problems_are_told_at_once_with_their_lines() -> None:
     text = FAULTY.replace("nothing", '"hunter2"')
     told = {(each.line, each.name): each.text for each in toml_findings(text, source="x").needs}

@@ -10,6 +10,7 @@ import click
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import iso, json_option, say, write, write_json
 from timeball.errors import ScheduleNotFound, UsageError
+from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.client import Client
@@ -118,7 +119,7 @@ def backfill(name: str, *, start: str, end: str | None, **options: Any) -> None:
         last = instant(end, tz) if end else client.store.now()
         found = client.backfill(name, first, last, dry_run=True)
         if found.fired and not options["dry_run"]:
-            ask(f"run {_count(len(found.fired), 'occurrence')} of {name}", yes=options["yes"])
+            ask(f"run {counted(len(found.fired), 'occurrence')} of {name}", yes=options["yes"])
             found = client.backfill(name, first, last)
     if options["as_json"]:
         write_json(
@@ -133,7 +134,7 @@ def backfill(name: str, *, start: str, end: str | None, **options: Any) -> None:
     for each in found.fired:
         write(iso(each))
     verb = "would run" if options["dry_run"] else "run"
-    say(f"{_count(len(found.fired), 'occurrence')} {verb}; {len(found.already)} had run before")
+    say(f"{counted(len(found.fired), 'occurrence')} {verb}; {len(found.already)} had run before")
 
 
 def _each(
@@ -155,7 +156,7 @@ def _each(
             say("there is no such schedule: nothing was changed")
             return 0
         listed = ", ".join(names[:_LISTED]) + (" …" if names[_LISTED:] else "")
-        ask(f"{verb} {_count(len(names), 'schedule')} ({listed})", yes=chosen["yes"])
+        ask(f"{verb} {counted(len(names), 'schedule')} ({listed})", yes=chosen["yes"])
     codes = {_done(client, name, one, otherwise) for name in names}
     return codes.pop() if len(codes) == 1 else _PARTLY
 
@@ -186,7 +187,3 @@ def ask(what: str, *, yes: bool) -> None:
     if not wanted:
         say("nothing was done")
         raise click.exceptions.Exit(1)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from timeball.cli.output import clean, json_option, say, write, write_json
+from timeball.cli.schedule_file import form_option, text_of
 from timeball.errors import UsageError
+from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.importers.found import Findings
@@ -35,13 +37,7 @@ class Linted(NamedTuple):
 @click.command("lint")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option("--format", "format_", type=click.Choice(_FORMATS), help="Else by name and content.")
-@click.option(
-    "--form",
-    type=click.Choice(["auto", "user", "system"]),
-    default="auto",
-    show_default=True,
-    help="Whether a crontab has a user column.",
-)
+@form_option
 @click.option("--tz", help="Zone of what names none; else this machine's.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule out.")
 @json_option
@@ -85,20 +81,8 @@ def _read(file: str, options: dict[str, Any]) -> Findings:
     Raises:
         UsageError: It cannot be read, or is of no format that is known.
     """
-    from timeball.importers.formats import BYTES_MAX
-
     try:
-        if file == "-":
-            content = sys.stdin.buffer.read(BYTES_MAX + 1)
-        else:
-            with open(file, "rb") as opened:  # noqa: PTH123 - pathlib would cost every --help
-                content = opened.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}: name a file of schedules") from error
-    if len(content) > BYTES_MAX:
-        raise UsageError(f"{file}: larger than {BYTES_MAX:,} bytes: split it")
-    try:
-        return _findings(file, content.decode(errors="surrogateescape"), options)
+        return _findings(file, text_of(file), options)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from error
 
@@ -135,9 +119,8 @@ def _write(file: str, remark: Finding) -> None:
 
 def _summary(linted: list[Linted]) -> str:
     counts = Counter(str(remark.severity) for each in linted for remark in each.remarks)
-    schedules = sum(each.schedules for each in linted)
-    parts = [f"{counts[each]} {each}{'s' * (counts[each] != 1)}" for each in _STYLES]
-    return f"{schedules} schedule{'s' * (schedules != 1)}: {', '.join(parts)}"
+    remarks = ", ".join(counted(counts[each], each) for each in _STYLES)
+    return f"{counted(sum(each.schedules for each in linted), 'schedule')}: {remarks}"
 
 
 def _record(linted: Linted) -> dict[str, Any]:

@@ -114,6 +114,8 @@ def _ahead(schedule: Schedule) -> tuple[Agenda | None, list[Occurrence], list[Tr
         found = agenda_of(schedule.spec)
     except InvalidSchedule:  # its state says so, and why
         return None, [], []
+    if schedule.next_at is None:  # it has run as often, or as long, as its terms say
+        return found, [], []
     following = [found.describe(at) for at in islice(found.following(schedule.cursor), _NEXT)]
     return found, following, list(transitions(found, schedule.cursor, _TRANSITIONS))
 

@@ -11,7 +11,7 @@ import click
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
-    from timeball.core.cron import Agenda, Expression, Timetable
+    from timeball.core.cron import Agenda, Timetable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -123,14 +123,10 @@ def timetables(agenda: Agenda) -> Iterator[Timetable]:
 
 def words(agenda: Agenda) -> str:
     """Return when it comes due, in words."""
-    said = " and also ".join(map(_words, agenda.expressions))
+    from timeball.core.cron import prose
+
+    said = " and also ".join(map(prose, agenda.expressions))
     return f"{said}, but not on {', '.join(agenda.terms.exclude)}" if agenda.terms.exclude else said
-
-
-def _words(expression: Expression) -> str:
-    from timeball.core.cron import Cron, prose
-
-    return prose(expression) if isinstance(expression, Cron) else expression.prose()
 
 
 def title(agenda: Agenda) -> str:

@@ -117,12 +117,14 @@ def explain(
     The next two transitions of the zone, or all of --year, are shown with what happens there by
     each policy; the policy that holds has a star. EXPRESSION is what `timeball cron next` takes.
     """
+    from timeball.core.cron import warnings
+
     if year and begin:
         raise UsageError("--year and --from both say where to begin: leave one of them out")
     found = coming(expression, **rule)
     after = _year_start(found, year) if year else beginning(begin, found.zone.name)
     following = [found.describe(at) for at in islice(found.following(after), _EXPLAINED)]
-    jumps, warned = _transitions(found, after, year), _warnings(found, after)
+    jumps, warned = _transitions(found, after, year), warnings(found, after)
     if as_json:
         from timeball.cli.cron_preview import record
 
@@ -180,8 +182,9 @@ def _fields(found: Agenda) -> Iterator[tuple[str, str, str]]:
 
 def _class(found: Agenda) -> str:
     from timeball.core.cron import Cron, resolve
+    from timeball.core.cron.every import Every
 
-    if not any(hasattr(each, "gap") for each in found.sources):
+    if all(isinstance(each, Every) for each in found.expressions):
         return "elapsed time: it knows no wall clock"
     hourly = all(
         isinstance(each, Cron) and resolve(each).overlap == "both" for each in found.expressions
@@ -205,9 +208,3 @@ def _transitions(found: Agenda, after: datetime, year: int | None) -> list[Trans
     return [
         each for each in transitions(found, after, _YEAR_TRANSITIONS_MAX) if each.seam.at <= end
     ]
-
-
-def _warnings(found: Agenda, after: datetime) -> list[str]:
-    from timeball.core.cron import warnings
-
-    return [text for table in timetables(found) for text in warnings(table, after)]

@@ -9,9 +9,10 @@ from typing import Final, Literal
 from timeball.cli.declaration import Asked, Declared, Fault, Form, Reading
 from timeball.cli.declared_crontab import declare_crontab
 from timeball.cli.declared_found import declare_findings
-from timeball.cli.declared_python import WHAT_TO_NAME, declare_python
+from timeball.cli.declared_python import declare_python
+from timeball.cli.schedule_file import text_of
 from timeball.errors import UsageError
-from timeball.importers.formats import BYTES_MAX, origin_of, read_findings
+from timeball.importers.formats import origin_of, read_findings
 from timeball.importers.found import Origin
 from timeball.importers.redaction import redacted
 
@@ -57,15 +58,10 @@ def _is_python_name(path: Path, text: str) -> bool:
 
 def _text(reading: Reading, path: Path) -> str | None:
     try:
-        with path.open("rb") as file:  # which may be a pipe, or have no end
-            content = file.read(BYTES_MAX + 1)
-        reason = f"larger than {BYTES_MAX:,} bytes" if len(content) > BYTES_MAX else ""
-    except OSError as error:
-        reason = str(error.strerror)
-    if reason:
-        reading.faults.append(Fault(str(path), None, "", f"{reason}: {WHAT_TO_NAME}"))
+        return text_of(str(path.absolute()))  # a file called - is no stdin
+    except UsageError as error:
+        reading.faults.append(Fault(str(path), None, "", str(error)))
         return None
-    return content.decode(errors="surrogateescape")
 
 
 def _way(reading: Reading, path: Path, text: str, asked: Asked) -> _Way | None:

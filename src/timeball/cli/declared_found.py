@@ -14,7 +14,7 @@ from timeball.client.specs import agenda_of, schedule_spec
 from timeball.errors import InvalidSchedule, UsageError
 from timeball.importers.crontab import UserInfo
 from timeball.importers.found import CommandCall, Findings, Found, KindCall
-from timeball.importers.redaction import redacted, redacted_value
+from timeball.importers.redaction import redacted, redacted_call
 from timeball.worker.child import Load
 
 _UNKNOWN_KIND: Final = "no file given here defines its kind: its jobs wait for a worker that does"
@@ -63,14 +63,11 @@ class _Adding:
         notes = list(found.notes)
         match found.runs:
             case KindCall(kind=kind, args=args):
-                shown = KindCall(kind=kind, args=redacted_value("", args))
-                does, known = str(shown), DEFAULT.get(kind) is not None
+                known = DEFAULT.get(kind) is not None
                 if not known:
                     notes.append(_UNKNOWN_KIND)
             case CommandCall():
                 kind, args, known = self._command(found, found.runs, notes), {}, True
-                as_user = f" (as {found.runs.user})" if found.runs.user else ""
-                does = redacted(str(found.runs)) + as_user
         options = found.options.given()
         paused = options.pop("paused", False)
         if paused:
@@ -90,7 +87,7 @@ class _Adding:
             spec=spec,
             table=agenda_of(spec),
             place=f"{self._path}:{found.line}",
-            does=does,
+            does=redacted_call(found.runs),
             notes=tuple(notes),
             paused=paused,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from timeball.cli.output import json_option, say, write, write_json, write_table
+from timeball.cli.schedule_file import STDIN, form_option, text_of
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
@@ -34,13 +34,7 @@ _DOES_MAX: Final = 60
     "--out", default="schedules.toml", show_default=True, help="The file to write, never over one."
 )
 @click.option("--force", is_flag=True, help="Write over the file.")
-@click.option(
-    "--form",
-    type=click.Choice(["auto", "user", "system"]),
-    default="auto",
-    show_default=True,
-    help="Whether a crontab has a user column.",
-)
+@form_option
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, origin: str, file: str, **options: Any) -> None:
@@ -80,23 +74,12 @@ def _read(origin: str, file: str, form: Any) -> Findings:
     Raises:
         UsageError: It cannot be read.
     """
-    from timeball.importers.formats import BYTES_MAX, read_findings
+    from timeball.importers.formats import read_findings
     from timeball.importers.found import Origin
 
+    source = "stdin" if file == STDIN else file
     try:
-        if file == "-":
-            content = sys.stdin.buffer.read(BYTES_MAX + 1)
-        else:
-            with Path(file).open("rb") as opened:  # which may be a pipe, or have no end
-                content = opened.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}: name a file") from error
-    if len(content) > BYTES_MAX:
-        raise UsageError(f"{file}: larger than {BYTES_MAX:,} bytes: split it")
-    text = content.decode(errors="surrogateescape")
-    source = "stdin" if file == "-" else file
-    try:
-        return read_findings(text, source=source, origin=Origin(origin), form=form)
+        return read_findings(text_of(file), source=source, origin=Origin(origin), form=form)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from error
 
@@ -145,23 +128,15 @@ def _show(findings: Findings, tz: str, *, as_json: bool) -> None:
 
 
 def _row(found: Found, tz: str) -> tuple[object, ...]:
-    does = _does(found)
+    from timeball.importers.redaction import redacted_call
+
+    does = redacted_call(found.runs)
     given = ", ".join(f"{name}={value}" for name, value in found.options.given().items())
     return (
         *(found.line, found.name, found.expression, found.tz or tz),
         does if len(does) <= _DOES_MAX else f"{does[: _DOES_MAX - 1]}…",
         given if found.holds else "left out",
     )
-
-
-def _does(found: Found) -> str:
-    from timeball.importers.found import KindCall
-    from timeball.importers.redaction import redacted, redacted_value
-
-    if isinstance(found.runs, KindCall):
-        return str(replace(found.runs, args=redacted_value("", found.runs.args)))
-    as_user = f" (as {found.runs.user})" if found.runs.user else ""
-    return redacted(str(found.runs)) + as_user
 
 
 def _notes(findings: Findings) -> dict[str, list[str]]:
@@ -174,12 +149,14 @@ def _notes(findings: Findings) -> dict[str, list[str]]:
 
 
 def _record(found: Found, tz: str) -> dict[str, Any]:
+    from timeball.importers.redaction import redacted_call
+
     return {
         "line": found.line,
         "name": found.name,
         "expression": found.expression,
         "tz": found.tz or tz,
-        "does": _does(found),
+        "does": redacted_call(found.runs),
         "options": found.options.given(),
         "notes": found.notes,
         "left_out": not found.holds,

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from timeball.cli.cron_preview import clocks, transitions
-from timeball.cli.cron_terms import timetables
 from timeball.cli.declared import Declared
 from timeball.cli.output import iso, write, write_table
 from timeball.core.cron import Occurrence, warnings
@@ -30,14 +29,13 @@ class Outlook(NamedTuple):
 def outlook(schedule: Declared, after: datetime) -> Outlook:
     """Return what a schedule will do after an instant."""
     table = schedule.table
-    warned = [text for each in timetables(table) for text in warnings(each, after)]
     jumps = [each for each in transitions(table, after, _TRANSITIONS) if each.affected]
     return Outlook(
         schedule,
         [table.describe(at) for at in islice(table.following(after), _NEXT)],
         [
             *(f"note: {text}" for text in schedule.notes),
-            *(f"warning: {text}" for text in warned),
+            *(f"warning: {text}" for text in warnings(table, after)),
             *(f"DST: {clocks(each.seam)}: {each.text}" for each in jumps),
         ],
     )

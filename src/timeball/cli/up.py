@@ -10,6 +10,8 @@ from timeball.cli.bounds import CHILDREN_MAX, SLOTS_MAX
 from timeball.cli.database import dsn_option
 from timeball.cli.monitoring import log_format_option, metrics_option
 from timeball.cli.output import json_option, say, utc_option, write_json
+from timeball.cli.schedule_file import form_option
+from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.cli.declared import Reading
@@ -35,13 +37,7 @@ _FAULTY: Final = 2
     show_default=True,
     help="Worker processes.",
 )
-@click.option(
-    "--form",
-    type=click.Choice(["auto", "user", "system"]),
-    default="auto",
-    show_default=True,
-    help="Whether the crontabs have a user column.",
-)
+@form_option
 @click.option(
     "--format",
     "origin",
@@ -80,7 +76,7 @@ def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> No
     for fault in reading.faults:
         say(str(fault))
     if reading.faults and not options["keep_going"]:
-        say(f"{_count(len(reading.faults), 'problem')}: nothing was started")
+        say(f"{counted(len(reading.faults), 'problem')}: nothing was started")
         ctx.exit(_FAULTY)
     if options["dry_run"]:
         return
@@ -121,7 +117,3 @@ def _show(reading: Reading, tz: str, *, utc: bool, as_json: bool) -> None:
         return
     write_outlooks(outlooks, utc=utc)
     say(f"lines that name no zone are in {tz}; zone data {zone_version()}")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from timeball.errors import UsageError
+from timeball.importers.gathering import seconds
 
 _WITHOUT_MEANING: Final = frozenset({"jobstore", "replace_existing", "conflict_policy"})
 _ABSENT: Final = object()
@@ -42,7 +43,7 @@ def job_options(given: Mapping[str, Any]) -> JobOptions:
         found.needs.append("it names an executor: give it a queue, and that queue its own workers")
     jitter = rest.pop("max_jitter", None)
     if jitter is not None:
-        found.values["jitter_s"] = math.ceil(_seconds("max_jitter", jitter))
+        found.values["jitter_s"] = math.ceil(seconds("max_jitter", jitter))
     for name in sorted(rest.keys() - _WITHOUT_MEANING):
         found.needs.append(f"the option {name} has no counterpart here: decide whether it matters")
     return found
@@ -75,12 +76,4 @@ def _lateness(found: JobOptions, grace: Any, *, together: Any) -> None:
     if grace is None:
         found.notes.append("misfire_grace_time=None: here too a run is caught up for a day only")
         return
-    found.values["catchup_window_s"] = _seconds("misfire_grace_time", grace)
-
-
-def _seconds(name: str, value: Any) -> float:
-    if hasattr(value, "total_seconds"):
-        value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise UsageError(f"{name} {value!r} is no number of seconds above 0: write one")
-    return float(value)
+    found.values["catchup_window_s"] = seconds("misfire_grace_time", grace)

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from timeball.errors import UsageError
-from timeball.importers.celery_schedule import celery_timing
+from timeball.importers.celery_schedule import RELATIVE, celery_timing
 from timeball.importers.found import Found, KindCall, Options
-from timeball.importers.gathering import needs, unnamed
+from timeball.importers.gathering import needs, seconds, unnamed
 from timeball.importers.python_values import Scope
 
 _PRIORITY_MAX: Final = 9
@@ -19,7 +19,6 @@ _PRIORITY_MAX: Final = 9
 _WITHOUT_MEANING: Final = frozenset(
     {
         "ignore_result",
-        "relative",
         "retry",
         "retry_policy",
         "compression",
@@ -110,8 +109,6 @@ def _take(said: _Said, name: str, value: Any) -> None:
     """Let one option take effect."""
     if value is None or name in _WITHOUT_MEANING:
         return
-    if name == "relative" and value:
-        raise UsageError("relative=True rounds the runs: write a cron expression for the times")
     rule = _RULES.get(name)
     if rule is None:
         said.needs.append(f"the option {name} has no counterpart here: decide whether it matters")
@@ -148,18 +145,17 @@ def _expires(said: _Said, value: Any) -> None:
 
 
 def _time_limit(said: _Said, value: Any) -> None:
-    said.values["timeout_s"] = _seconds("time_limit", value)
+    said.values["timeout_s"] = seconds("time_limit", value)
 
 
 def _soft_time_limit(said: _Said, value: Any) -> None:
-    said.values.setdefault("timeout_s", _seconds("soft_time_limit", value))
+    said.values.setdefault("timeout_s", seconds("soft_time_limit", value))
     said.notes.append(f"soft_time_limit {value}: the job sees Context.cancelled at its timeout")
 
 
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise UsageError(f"{name} {value!r} is no number of seconds above 0: write one")
-    return float(value)
+def _relative(_said: _Said, value: Any) -> None:
+    if value:
+        raise UsageError(RELATIVE)
 
 
 def _enabled(said: _Said, value: Any) -> None:
@@ -174,6 +170,7 @@ _RULES: Final[Mapping[str, Callable[[_Said, Any], None]]] = MappingProxyType(
         "expires": _expires,
         "time_limit": _time_limit,
         "soft_time_limit": _soft_time_limit,
+        "relative": _relative,
         "enabled": _enabled,
     }
 )

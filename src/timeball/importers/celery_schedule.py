@@ -32,6 +32,7 @@ _FIELDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?", re.ASCII)
 _ORDER_IS_THE_SAME: Final = 2
+RELATIVE: Final = "relative=True rounds the runs: write a cron expression for the times"
 _INTERVAL_NOTE: Final = (
     "Celery counts an interval from when beat last ran it; @every counts from 1970, the same on "
     "every machine and after every restart"
@@ -151,7 +152,7 @@ def _interval_call(node: ast.Call, scope: Scope) -> Timing:
     if "run_every" not in given:
         raise UsageError("its schedule() has no run_every: write the interval")
     if "relative" in given and scope.literal(given["relative"]):
-        raise UsageError("relative=True rounds the runs: write a cron expression for the times")
+        raise UsageError(RELATIVE)
     run_every = given["run_every"]
     return _interval(scope.literal(run_every), scope.source.text_of(run_every))
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from timeball.core.cron import load_zone
 from timeball.core.cron.expression import read
@@ -87,6 +88,18 @@ class Gathering:
 def needs(line: int, name: str, texts: Iterable[str]) -> tuple[Needs, ...]:
     """Return remarks about one thing."""
     return tuple(Needs(line=line, name=name, text=redacted(text)) for text in texts)
+
+
+def seconds(name: str, value: Any) -> float:
+    """Return an option's value, a number or a timedelta, in seconds.
+
+    Raises:
+        UsageError: It is neither, or not above 0.
+    """
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or number <= 0:
+        raise UsageError(f"{name} {value!r} is no number of seconds above 0: write one")
+    return float(number)
 
 
 def unnamed(args: str) -> str:

@@ -10,8 +10,10 @@ from typing import Final
 
 from timeball.core.cron import Cron
 from timeball.core.cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Field, Kind, Span
+from timeball.core.cron.prose import WEEKDAYS
 from timeball.importers.found import Origin
-from timeball.importers.lint_finding import Finding, Severity, Subject, counted
+from timeball.importers.lint_finding import Finding, Severity, Subject
+from timeball.importers.wording import counted
 
 _HOURS: Final = 24
 _MINUTES: Final = 60
@@ -20,8 +22,7 @@ _LEAP_YEAR: Final = 2028
 _SHORTEST_MONTH: Final = 28
 _DAY_S: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_NAMED_DAY: Final = re.compile(rf"\b({'|'.join(_DAYS)})s?\b", re.IGNORECASE)
+_NAMED_DAY: Final = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
 _DAY_NUMBER: Final = re.compile(r"""day_of_week\s*=\s*["']?\s*([0-7])\b""")
 _COUNTS_FROM: Final = {
     Origin.APSCHEDULER: "APScheduler counts from Monday = 0",
@@ -61,7 +62,7 @@ def weekday_numbering(subject: Subject) -> Iterator[Finding]:
     cron, found = _cron(subject), subject.found
     if cron is None or cron.weekday.everything or not cron.weekday.values:
         return
-    fires = [_DAYS[value] for value in cron.weekday.values]
+    fires = [WEEKDAYS[value] for value in cron.weekday.values]
     meant = {name.capitalize() for name in _NAMED_DAY.findall(f"{found.comment} {found.name}")}
     number = _DAY_NUMBER.search(found.text)
     counts = _COUNTS_FROM.get(subject.origin, "cron counts from Sunday = 0")

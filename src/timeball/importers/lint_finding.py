@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
 
 from timeball.core.cron import Agenda, Timetable
 from timeball.importers.found import Found, Origin
@@ -17,10 +16,6 @@ class Severity(StrEnum):
     ERROR = "error"  # it does something that nobody means
     WARNING = "warning"  # it surprises on some days, or most readers
     HINT = "hint"  # worth a thought
-
-
-SEVERITIES: Final = tuple(Severity)
-"""From the worst on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +61,3 @@ class Subject:
             says=says,
             instead=instead,
         )
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things, as in `1 day` and `360 times`."""
-    return f"{number:,} {what}{'s' * (number != 1)}"

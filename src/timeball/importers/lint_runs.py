@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Final
 
 from timeball.importers.found import Origin
-from timeball.importers.lint_finding import Finding, Severity, Subject, counted
+from timeball.importers.lint_finding import Finding, Severity, Subject
 from timeball.importers.redaction import holds_secret
+from timeball.importers.wording import counted
 
 _DAY_S: Final = 86_400
 _MINUTE_S: Final = 60

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
+
+from timeball.importers.found import CommandCall, KindCall
 
 HIDDEN: Final = "…"
 
@@ -47,6 +50,13 @@ def redacted(text: str) -> str:
 def holds_secret(text: str) -> bool:
     """Return whether `redacted` would change `text`."""
     return redacted(text) != text
+
+
+def redacted_call(call: KindCall | CommandCall) -> str:
+    """Return what a schedule runs, as one would type it, without its secrets."""
+    if isinstance(call, KindCall):
+        return str(replace(call, args=redacted_value("", call.args)))
+    return redacted(str(call)) + (f" (as {call.user})" if call.user else "")
 
 
 def redacted_value(name: str, value: Any) -> Any:

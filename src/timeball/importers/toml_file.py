@@ -136,7 +136,7 @@ class _Reading:
         """Return the schedules that are in order."""
         document = self._document()
         for key in document.keys() - {_TABLE}:
-            self._refuse((key,), "", _unknown(key, [_TABLE]))
+            self._refuse((key,), "", _unknown(key, [_TABLE], "write it below [schedules.NAME]"))
         tables = document.get(_TABLE, {})
         if not isinstance(tables, dict):
             self._refuse((_TABLE,), "", f"{_TABLE} is no table: write [schedules.NAME]")
@@ -187,7 +187,8 @@ class _Reading:
     def _value(self, path: tuple[str, ...], key: str, value: Any) -> Any:
         wanted = _TYPES.get(key)
         if wanted is None:
-            self._refuse((*path, key), path[-1], _unknown(key, _TYPES))
+            there_are = f"there are {', '.join(_TYPES)}"
+            self._refuse((*path, key), path[-1], _unknown(key, _TYPES, there_are))
             return None
         if not wanted.fits(value):
             shown = redacted(str(value))[:_SHOWN_MAX]
@@ -242,7 +243,7 @@ def _runs(values: Mapping[str, Any]) -> KindCall | CommandCall:
     return CommandCall(argv=tuple(values["command"]), **given)
 
 
-def _unknown(key: str, known: Iterable[str]) -> str:
+def _unknown(key: str, known: Iterable[str], otherwise: str) -> str:
     near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    hint = f"did you mean {near[0]}?" if near else otherwise
     return f"{redacted(key)[:_SHOWN_MAX]} is not known: {hint}"
