@@ -10,6 +10,7 @@ The tree::
     ├── JobError              about one job; carries its id
     │   ├── JobNotFound       no job has that id
     │   ├── IllegalTransition the transition table has no such edge
+    │   ├── UniqueClash       another job holds the unique key, and does not give way
     │   ├── JobFailed         its result was asked for, and it ended without one
     │   └── DeadlockError     a job waits for what cannot end before the job itself does
     ├── ScheduleNotFound      no schedule has that name
@@ -62,6 +63,10 @@ class JobNotFound(JobError):
 
 class IllegalTransition(JobError):
     """The transition table has no edge for this event in this state."""
+
+
+class UniqueClash(JobError):
+    """Another job holds the unique key; `job` is its uuid. Nothing was added."""
 
 
 class JobFailed(JobError):

@@ -9,6 +9,7 @@ from tests.client.jobs import add, asks, clash, once
 
 from timeball.client.specs import agenda_of, job_spec, schedule_spec
 from timeball.core.records import Delivery
+from timeball.core.uniqueness import OnClash, Unique, UniqueScope, UniqueUntil
 from timeball.errors import InvalidPayload, InvalidSchedule, UnknownKind, UsageError
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -135,3 +136,29 @@ def test_a_deadline_is_an_aware_instant_after_the_start() -> None:
         job_spec("a", {"expires_at": noon.replace(tzinfo=None)})
     with pytest.raises(UsageError, match="could never run"):
         job_spec("a", {"expires_at": noon, "run_at": noon})
+
+
+def test_a_unique_key_has_a_scope_an_end_and_a_rule() -> None:
+    assert job_spec("a", {"unique": "k"}).unique == Unique(key="k")
+    chosen = {"unique_scope": "queue", "unique_until": "started", "on_clash": "replace"}
+    unique = job_spec("a", {"unique": "k", **chosen}).unique
+    assert unique == Unique(
+        key="k", scope=UniqueScope.QUEUE, until=UniqueUntil.STARTED, on_clash=OnClash.REPLACE
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"unique": ""}, "printable"),
+        ({"unique": 7}, "printable"),
+        ({"unique": "\0"}, "printable"),
+        ({"unique": "k" * 1_001}, "1,000 bytes"),
+        ({"on_clash": "reject"}, "pass unique="),
+        ({"unique": "k", "on_clash": "wait"}, "'ignore', 'reject', 'replace'"),
+        ({"unique": "k", "unique_scope": "job"}, "'kind', 'queue', 'global'"),
+    ],
+)
+def test_a_mistake_about_a_unique_key_is_told(options: dict, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        job_spec("a", options)

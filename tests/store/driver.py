@@ -52,7 +52,7 @@ class Driver(OperatorStory):
             *[self.submit] * 5,
             *[self.claim, self.settle] * 6,
             *[self.travel, self.promote] * 3,
-            *[self.cancel, self.repeat_claim, self.fire, self.revive] * 2,
+            *[self.cancel, self.repeat_claim, self.fire, self.revive, self.unique] * 2,
             *[self.delete, self.trim, self.lapse],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
@@ -145,7 +145,7 @@ class Driver(OperatorStory):
     def repeat_submit(self) -> None:
         spec = self.random.choice([job for job in self.model.jobs if not job.gone]).spec
         for store in self.stores:
-            assert store.submit([spec]) == [store.get(spec.uuid).id]
+            assert store.submit([spec]) == [(store.get(spec.uuid).id, spec.uuid)]
 
     def cancel(self) -> None:
         n = self.random.randrange(len(self.model.jobs))

@@ -59,6 +59,9 @@ class Model:
     dead: set[int] = field(default_factory=set)
     owner: dict[Key, int] = field(default_factory=dict)
     endings: dict[Key, tuple[int | None, Ending]] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+    """Who took each unique key last."""
+
     refused: Counter[int] = field(default_factory=Counter)
     """Stale settlements by job."""
 
@@ -200,12 +203,42 @@ class Model:
             self.skip(n)
         return len(late)
 
+    def clash(self, spec: JobSpec) -> int | None:
+        """The job that holds the key of another one that is to be submitted."""
+        assert spec.unique is not None
+        n = self.keys.get(spec.unique.key)
+        if n is None:
+            return None
+        job = self.jobs[n]
+        assert job.spec.unique is not None
+        begun = job.attempts > 0 or job.state is State.RUNNING
+        free = job.over or (job.spec.unique.until == "started" and begun)
+        return None if free else n
+
+    def lost(self, n: int) -> bool:
+        """Whether a job that could be revived has lost its key to another one."""
+        job = self.jobs[n]
+        ripe = job.over and not job.gone and job.state is not State.SUCCEEDED
+        return ripe and job.spec.unique is not None and self.clash(job.spec) is not None
+
+    def replace(self, n: int) -> bool:
+        """Whether a job gives way to a newer one of its key: only where it is held back."""
+        job = self.jobs[n]
+        held = job.state is State.SCHEDULED or job.orphan_since is not None
+        if held:
+            self.rule_out(n, Ending.CANCELLED)
+        return held
+
     def revive(self, numbers: list[int]) -> list[str]:
         answers = {}
         for n in sorted(set(numbers)):
             job = self.jobs[n]
             answers[n] = "not_found" if job.gone else "refused"
-            if job.over and not job.gone and job.state is not State.SUCCEEDED:
+            if self.lost(n):
+                answers[n] = "clashed"
+            elif job.over and not job.gone and job.state is not State.SUCCEEDED:
+                if job.spec.unique is not None:
+                    self.keys[job.spec.unique.key] = n
                 answers[n] = "revived"
                 job.turn, job.asked, job.due = job.turn + 1, False, 0.0
                 job.deadline = False

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from tests.store.schedule_story import ScheduleStory
+import pytest
+from tests.store.schedule_story import LANES, ScheduleStory
 
-from timeball.core.records import DeleteAnswer, Keep
+from timeball.core.records import JobSpec
 from timeball.core.states import State
-from timeball.errors import JobNotFound
+from timeball.core.uniqueness import OnClash, Unique, UniqueUntil
+from timeball.core.upkeep import DeleteAnswer, Keep
+from timeball.errors import JobNotFound, UniqueClash
 from timeball.store.base import Store
 
 KEEP = Keep(60.0, 4_000.0)
@@ -43,6 +47,33 @@ class OperatorStory(ScheduleStory):
 
     def lapse(self) -> None:
         assert self.same([store.lapse(1_000) for store in self.stores]) == self.model.lapse()
+
+    def unique(self) -> None:
+        """Submit a job with a unique key, and see what becomes of it."""
+        queue, priority = self.random.choice(LANES)
+        unique = Unique(
+            key=self.random.choice("kl"),
+            until=self.random.choice(list(UniqueUntil)),
+            on_clash=self.random.choice(list(OnClash)),
+        )
+        run_at = self.now() + timedelta(seconds=20) if self.likely(0.5) else None
+        spec = JobSpec(uuid=self.uuid(), kind="a", queue=queue, priority=priority, run_at=run_at)
+        self.submit_unique(replace(spec, unique=unique), unique)
+
+    def submit_unique(self, spec: JobSpec, unique: Unique) -> None:
+        holder = self.model.clash(spec)
+        if holder is not None and unique.on_clash is OnClash.REPLACE and self.model.replace(holder):
+            holder = None
+        if holder is None:
+            self.model.keys[unique.key] = len(self.model.jobs)
+            self.expect(spec)
+        wanted = spec.uuid if holder is None else self.model.jobs[holder].spec.uuid
+        for store in self.stores:
+            if holder is not None and unique.on_clash is not OnClash.IGNORE:
+                with pytest.raises(UniqueClash, match=str(wanted)):
+                    store.submit([spec])
+            else:
+                assert [added.uuid for added in store.submit([spec])] == [wanted]
 
     def is_old(self, n: int) -> bool:
         job = self.model.jobs[n]

@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 from tests.store.world import World, end
 
-from timeball.core.records import CancelAnswer, ReviveAnswer
+from timeball.core.records import CancelAnswer
 from timeball.core.states import Ending, State
+from timeball.core.upkeep import ReviveAnswer
 from timeball.store.base import NO_WORKER
 
 

@@ -9,8 +9,12 @@ import pytest
 from tests.store.world import World, end
 
 from timeball.core.audit import audit
-from timeball.core.records import CancelAnswer, DeleteAnswer, Keep, Turn
+from timeball.core.records import (
+    CancelAnswer,
+    Turn,
+)
 from timeball.core.states import Ending, State
+from timeball.core.upkeep import DeleteAnswer, Keep
 from timeball.errors import JobNotFound
 from timeball.store.base import JobFilter
 

@@ -8,8 +8,13 @@ import pytest
 from tests.store.world import World, end
 
 from timeball.core.audit import audit
-from timeball.core.records import CancelAnswer, Delivery, ReviveAnswer, Turn
+from timeball.core.records import (
+    CancelAnswer,
+    Delivery,
+    Turn,
+)
 from timeball.core.states import Ending, State
+from timeball.core.upkeep import ReviveAnswer
 from timeball.store.base import NO_WORKER
 
 REVIVED, REFUSED, NOT_FOUND = ReviveAnswer.REVIVED, ReviveAnswer.REFUSED, ReviveAnswer.NOT_FOUND

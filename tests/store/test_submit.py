@@ -14,8 +14,9 @@ from timeball.store.base import NO_WORKER
 
 def test_ids_come_in_the_order_of_the_specs_and_rise(world: World) -> None:
     specs = [JobSpec(uuid=uuid4(), kind="a") for _ in range(5)]
-    ids = world.store.submit(specs)
-    assert [world.job(spec.uuid).id for spec in specs] == ids
+    added = world.store.submit(specs)
+    ids = [world.job(spec.uuid).id for spec in specs]
+    assert added == [(id_, spec.uuid) for id_, spec in zip(ids, specs, strict=True)]
     assert ids == sorted(set(ids))
 
 

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from tests.store.world import Clock
 
-from timeball.core.records import Keep, Trimmed
+from timeball.core.upkeep import Keep, Trimmed
 from timeball.errors import StoreUnavailable
 from timeball.store.memory import MemoryStore
 from timeball.worker.retention import BATCH, Retention

@@ -20,6 +20,7 @@ from timeball.errors import (
     SchemaMismatch,
     StoreUnavailable,
     TimeballError,
+    UniqueClash,
     UsageError,
 )
 
@@ -46,6 +47,7 @@ EXIT_CODES: Final = MappingProxyType(
         JobNotFound: 3,
         ScheduleNotFound: 3,
         IllegalTransition: 4,
+        UniqueClash: 4,
         StoreUnavailable: 5,
         EmbeddedUnavailable: 5,
         SchemaMismatch: 6,

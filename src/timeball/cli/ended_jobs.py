@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PARTLY: Final = 8
-_CODES: Final = {"not_found": 3, "refused": 4}
+_CODES: Final = {"not_found": 3, "refused": 4, "clashed": 4}
 _REVIVABLE: Final = ("failed", "cancelled", "skipped")
 _ENDED: Final = ("succeeded", *_REVIVABLE)
 
@@ -55,6 +55,7 @@ def revive(ctx: click.Context, /, **options: Any) -> None:
     told = {
         "revived": "revived",
         "refused": "has not ended, or has succeeded; nothing was changed",
+        "clashed": "another job holds its unique key; nothing was changed",
         "not_found": "not found",
     }
     with opened(options["dsn"]) as client:

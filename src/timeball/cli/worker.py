@@ -93,7 +93,7 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
     from timeball.cli.output import say
     from timeball.cli.times import seconds
     from timeball.client.connect import open_store
-    from timeball.core.records import Keep
+    from timeball.core.upkeep import Keep
     from timeball.observe.endpoint import address
     from timeball.observe.transitions import LogFormat, configure
     from timeball.worker.child import Load

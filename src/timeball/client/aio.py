@@ -15,12 +15,11 @@ from timeball.client.sync import Client, Handle, Waiting
 from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
-    DeleteAnswer,
     Job,
-    ReviveAnswer,
     Schedule,
 )
 from timeball.core.states import State
+from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
 
 
 class AsyncClient:
@@ -50,8 +49,8 @@ class AsyncClient:
         if connection is None:
             return await asyncio.to_thread(self.client.submit, job, **arguments)
         spec = job_spec(job, arguments)
-        (job_id,) = await self.client.within("submit_within_async")(connection, [spec])
-        return Handle(self.client, spec.uuid, job_id)
+        (added,) = await self.client.within("submit_within_async")(connection, [spec])
+        return Handle(self.client, added.uuid, added.id)
 
     async def submit_many(
         self, job: Callable[..., Any] | str, each: Iterable[Mapping[str, Any]], /, **options: Any

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from timeball.core.records import DeleteAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
 from timeball.store.base import Store
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
+from timeball.client.uniqueness import unique_of
 from timeball.core.cron import Agenda, Gap, Overlap, Policy, Terms, agenda, load_zone, settled
 from timeball.core.misfire import Catchup
 from timeball.core.payload import encode_args
@@ -36,6 +37,7 @@ OPTIONS: Final = frozenset(
     {
         *("args", "connection", "delay_s", "delivery", "expires_at", "max_crashes", "max_retries"),
         *("priority", "queue", "run_at", "timeout_s", "uuid"),
+        *("unique", "unique_scope", "unique_until", "on_clash"),
     }
 )
 """The options of a submit, told from the job's own arguments by their names."""
@@ -92,6 +94,7 @@ def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpe
         args=_encoded(kind, named if args is None else args),
         **_earliest(options.get("run_at"), options.get("delay_s")),
         expires_at=_deadline(options.get("expires_at"), options.get("run_at")),
+        unique=unique_of(options),
         **settings,
     )
 

@@ -95,16 +95,23 @@ class Client(Schedules, Operator):
                 name is also an option's) and `connection` (your own open psycopg
                 connection: the job is there if and only if you commit).
 
+        A job with `unique` is one of its kind at a time: `unique` is a key, `unique_scope`
+        says among which jobs it is unique ("kind", "queue", "global"), `unique_until` how
+        long it is held ("ended", "started"), and `on_clash` what happens while another job
+        holds it: "ignore" gives that job's handle, "reject" raises, "replace" cancels it
+        where it is scheduled or otherwise held back, and raises where it may start or runs.
+
         Raises:
             UsageError: Something that can never work, and what to write instead.
+            UniqueClash: Another job holds the unique key, and does not give way.
             StoreUnavailable: Try again with the same `uuid`.
         """
         connection = arguments.pop("connection", None)
         spec = job_spec(job, arguments)
         if connection is None:
             return self.submit_specs([spec])[0]
-        (job_id,) = self.within("submit_within")(connection, [spec])
-        return Handle(self, spec.uuid, job_id)
+        (added,) = self.within("submit_within")(connection, [spec])
+        return Handle(self, added.uuid, added.id)
 
     def submit_many(
         self, job: Callable[..., Any] | str, each: Iterable[Mapping[str, Any]], /, **options: Any
@@ -121,10 +128,7 @@ class Client(Schedules, Operator):
         handles: list[Handle] = []
         for start in range(0, len(specs), 1_000):
             part = specs[start : start + 1_000]
-            ids = self.store.submit(part)
-            handles += [
-                Handle(self, spec.uuid, job_id) for spec, job_id in zip(part, ids, strict=True)
-            ]
+            handles += [Handle(self, job.uuid, job.id) for job in self.store.submit(part)]
         return handles
 
     def cancel(self, job: Handle | UUID) -> CancelAnswer:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from timeball.core.states import Ending, State
+from timeball.core.uniqueness import Unique
 
 PRIORITY_DEFAULT = 5
 """The middle one of the classes 0 … 9; 9 starts first."""
@@ -56,6 +57,8 @@ class JobSpec:
     timeout_s: float | None = None
     expires_at: datetime | None = None
     """If it has not begun by then, aware, it is skipped."""
+
+    unique: Unique | None = None
 
 
 class Turn(NamedTuple):
@@ -132,38 +135,6 @@ class CancelAnswer(StrEnum):
     REQUESTED = "requested"  # it runs; one terminal state follows, no new attempt
     FINISHED = "finished"  # it had ended before
     NOT_FOUND = "not_found"
-
-
-class ReviveAnswer(StrEnum):
-    """What became of a job that an operator wanted to start again."""
-
-    REVIVED = "revived"  # it is pending, with its budget of retries whole again
-    REFUSED = "refused"  # it has not ended, or it has succeeded
-    NOT_FOUND = "not_found"
-
-
-class DeleteAnswer(StrEnum):
-    """What became of a job that was to be deleted."""
-
-    DELETED = "deleted"  # it is gone with its history
-    REFUSED = "refused"  # it has not ended: cancel it first
-    NOT_FOUND = "not_found"
-
-
-class Keep(NamedTuple):
-    """How long a job is kept once it has ended, in seconds; None: for ever."""
-
-    succeeded_s: float | None = 7 * 86_400.0
-    others_s: float | None = 30 * 86_400.0
-    """Failed, cancelled and skipped ones."""
-
-
-class Trimmed(NamedTuple):
-    """What one look at jobs that ended long ago has done."""
-
-    deleted: int
-    after: tuple[int, ...] | None
-    """Where the next look goes on; None: everything has been looked at."""
 
 
 class Promoted(NamedTuple):

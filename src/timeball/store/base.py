@@ -24,28 +24,26 @@ from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
-    DeleteAnswer,
     Delivery,
     Expired,
     Fired,
     Firing,
     Job,
     JobSpec,
-    Keep,
     OccurrenceDecision,
     Promoted,
     Pulse,
-    ReviveAnswer,
     Schedule,
     ScheduleSpec,
     Settlement,
     Standing,
-    Trimmed,
     Turn,
     Verdict,
     ZoneUse,
 )
 from timeball.core.states import State
+from timeball.core.uniqueness import Submitted
+from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 
 CLAIM_MAX: Final = 1_000
 """Turns in one claim."""
@@ -102,10 +100,14 @@ class Store(Protocol):
 
     # Submitting
 
-    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
-        """Add jobs and return their ids in the order of `specs`.
+    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """Add jobs and return which they are in the order of `specs`.
 
-        A spec whose uuid is known already adds nothing and gives that job's id.
+        A spec whose uuid is known already adds nothing and gives that job. One whose unique
+        key another job holds does as its `on_clash` says: ignored, it gives the holder.
+
+        Raises:
+            UniqueClash: A key is held by a job that does not give way; nothing was added.
         """
         ...
 

@@ -31,8 +31,10 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
+from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST
+from timeball.store.memory_keys import Key, Taken
 from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
 from timeball.store.memory_rows import (
@@ -70,6 +72,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         """
         super().__init__(now)
         self._numbers = count(1)
+        self._keys: dict[Key, Taken] = {}
         self._held: dict[int, Row] = {}
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._workers: dict[int, Worker] = {}
@@ -78,10 +81,14 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
 
     # Submitting
 
-    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """See `Store.submit`."""
         with self._lock:
-            return [self._add(spec) for spec in specs]
+            uuids = self._take_keys(specs)
+            for spec, uuid in zip(specs, uuids, strict=True):
+                if uuid == spec.uuid:
+                    self._add(spec)
+            return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""
@@ -322,6 +329,9 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
 
     def _cancel(self, row: Row, event: Event) -> None:
         self._rule_out(row, event, Ending.CANCELLED, "requested")
+
+    def _replace(self, row: Row) -> None:
+        self._rule_out(row, Event.CANCEL, Ending.CANCELLED, "replaced")
 
     def _lapse(self, row: Row) -> None:
         self._rule_out(row, Event.LAPSE, Ending.EXPIRED, "expired")

@@ -9,12 +9,14 @@ from threading import Lock
 from uuid import UUID
 
 from timeball.core.history import RevivalRecord
-from timeball.core.records import DeleteAnswer, Keep, ReviveAnswer, Trimmed, Turn
+from timeball.core.records import Turn
 from timeball.core.states import TERMINAL, Event, State, allowed
+from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
+from timeball.store.memory_keys import MemoryKeys
 from timeball.store.memory_rows import Row, move
 
 
-class MemoryOperator(ABC):
+class MemoryOperator(MemoryKeys, ABC):
     """Jobs that have ended start again or go, at the word of an operator."""
 
     _clock: Callable[[], datetime]
@@ -82,6 +84,7 @@ class MemoryOperator(ABC):
     def _delete(self, row: Row) -> DeleteAnswer:
         if row.state not in TERMINAL:
             return DeleteAnswer.REFUSED
+        self._drop_key(row)
         del self._rows[row.id], self._ids[row.spec.uuid]
         self._deleted += 1
         granted = [lease.turns for lease in row.grants.values()]
@@ -92,6 +95,8 @@ class MemoryOperator(ABC):
     def _revive(self, row: Row) -> ReviveAnswer:
         if not allowed(row.state, Event.REVIVE):
             return ReviveAnswer.REFUSED
+        if not self._retake_key(row):
+            return ReviveAnswer.CLASHED
         move(row, Event.REVIVE, State.PENDING)
         row.revivals.append(RevivalRecord(row.turn, self._clock().timestamp()))
         row.turn += 1

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from timeball.core.records import Keep
+from timeball.core.upkeep import Keep
 from timeball.errors import StoreUnavailable
 from timeball.store.base import Store
 

@@ -27,7 +27,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Final, NamedTuple
 
-from timeball.core.records import Keep
+from timeball.core.upkeep import Keep
 from timeball.errors import TimeballError
 from timeball.observe.transitions import LogFormat
 from timeball.store.postgres.store import PostgresStore

@@ -8,8 +8,12 @@ from datetime import timedelta
 import pytest
 from tests.store.postgres.sessions import Session, claim_all, claim_of, settle_of, submit, worker_of
 
-from timeball.core.records import JobSpec, Keep, Settlement
+from timeball.core.records import (
+    JobSpec,
+    Settlement,
+)
 from timeball.core.states import Ending, State
+from timeball.core.upkeep import Keep
 from timeball.store.postgres import PostgresStore
 
 Make = Callable[[], Session]
@@ -193,6 +197,7 @@ def test_leases_go_with_the_last_of_their_jobs_but_never_the_newest(
     one = session()
 
     def look() -> list[tuple[int]]:
+        one.run("UPDATE timeball.lease SET at = at - interval '1 day'")
         after: tuple[int, ...] | None = ()
         while after is not None:
             after = ledger.trim(Keep(0.0, 0.0), after=after, limit=2).after

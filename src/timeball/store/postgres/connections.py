@@ -18,7 +18,13 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg import errors as pg
 
-from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
+from timeball.errors import (
+    SchemaMismatch,
+    StoreUnavailable,
+    UniqueClash,
+    UsageError,
+    WorkerExpired,
+)
 
 SCHEMA_DEFAULT: Final = "timeball"
 CONNECT_TIMEOUT_S: Final = 10
@@ -160,11 +166,21 @@ class Connections:
             each.close()
 
 
+def refusal(error: psycopg.Error) -> Exception | None:
+    """Return what a function of the schema meant by an error; None if it is none of theirs."""
+    match error.sqlstate:
+        case "TB001":
+            return WorkerExpired(_text(error))
+        case "TB002" | "TB003":
+            return UsageError(_text(error))
+        case "TB004":
+            return UniqueClash(error.diag.message_detail, _text(error))
+    return None
+
+
 def _translated(error: psycopg.Error) -> Exception:
-    if error.sqlstate == "TB001":
-        return WorkerExpired(_text(error))
-    if error.sqlstate in {"TB002", "TB003"}:
-        return UsageError(_text(error))
+    if (refused := refusal(error)) is not None:
+        return refused
     if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
         return SchemaMismatch(f"{_text(error)}: run `timeball db migrate`")
     if isinstance(error, _TRY_AGAIN):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Standing
+from timeball.core.uniqueness import Unique, UniqueUntil
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,10 +36,20 @@ def encode_specs(specs: Sequence[JobSpec]) -> str:
                 "at_most_once": spec.delivery is Delivery.AT_MOST_ONCE,
                 "timeout_s": spec.timeout_s,
                 "expires_at": spec.expires_at,
+                **(_unique(spec.unique) if spec.unique else {}),
             }
             for spec in specs
         ]
     )
+
+
+def _unique(unique: Unique) -> dict[str, Any]:
+    return {
+        "unique_key": unique.key,
+        "unique_scope": unique.scope,
+        "until_started": unique.until is UniqueUntil.STARTED,
+        "on_clash": unique.on_clash,
+    }
 
 
 def encode_schedule(spec: ScheduleSpec) -> str:

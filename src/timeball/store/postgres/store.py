@@ -22,23 +22,21 @@ from timeball.core.history import JobHistory
 from timeball.core.payload import storable
 from timeball.core.records import (
     CancelAnswer,
-    DeleteAnswer,
     Expired,
     Job,
     JobSpec,
-    Keep,
     Promoted,
     Pulse,
-    ReviveAnswer,
     Settlement,
-    Trimmed,
     Turn,
     Verdict,
 )
 from timeball.core.states import State
+from timeball.core.uniqueness import Submitted
+from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
-from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, statement
+from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, refusal, statement
 from timeball.store.postgres.encoding import encode_specs
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
 from timeball.store.postgres.readers import histories, job_of
@@ -62,30 +60,39 @@ class PostgresStore(PostgresSchedules):
 
     # Submitting
 
-    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """See `Store.submit`. Workers that listen are woken after the commit."""
         if not specs:
             return []
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-        ids = [row[0] for row in self._run("submit", jobs=encode_specs(specs))]
+        added = [Submitted(*row) for row in self._run("submit", jobs=encode_specs(specs))]
         self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
-        return ids
+        return added
 
-    def submit_within(self, connection: Any, specs: Sequence[JobSpec]) -> list[int]:
+    def submit_within(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Add jobs inside a caller's own psycopg transaction: there iff that commits.
 
         No worker is woken: the jobs are found when one next polls.
         """
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
         text = statement("submit", self.connections.schema)
-        return [row[0] for row in connection.execute(text, {"jobs": encode_specs(specs)})]
+        try:
+            rows = connection.execute(text, {"jobs": encode_specs(specs)}).fetchall()
+        except psycopg.Error as error:
+            raise refusal(error) or error from error
+        return [Submitted(*row) for row in rows]
 
-    async def submit_within_async(self, connection: Any, specs: Sequence[JobSpec]) -> list[int]:
+    async def submit_within_async(
+        self, connection: Any, specs: Sequence[JobSpec]
+    ) -> list[Submitted]:
         """Do the same on a caller's `AsyncConnection`."""
         await asyncio.to_thread(self.ensure_lanes, [(spec.queue, spec.priority) for spec in specs])
         text = statement("submit", self.connections.schema)
-        cursor = await connection.execute(text, {"jobs": encode_specs(specs)})
-        return [row[0] for row in await cursor.fetchall()]
+        try:
+            cursor = await connection.execute(text, {"jobs": encode_specs(specs)})
+        except psycopg.Error as error:
+            raise refusal(error) or error from error
+        return [Submitted(*row) for row in await cursor.fetchall()]
 
     def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
         """Make the lanes of these (queue, priority) pairs where they are missing.

@@ -1,7 +1,7 @@
 -- event: revive (failed, cancelled, skipped -> pending)
 -- Start ended jobs again and return, of each that is known, its queue and what became of it:
--- revived or refused. They go to the back of their lanes; the counts against which their
--- budgets are held begin at nothing.
+-- revived, refused, or clashed, where its unique key is another one's now. They go to the back
+-- of their lanes; the counts against which their budgets are held begin at nothing.
 --
 -- Locks the job rows in the order of their ids; what is decided is read by a later statement,
 -- so that of two revivals the second finds the turn that the first has made.
@@ -12,6 +12,9 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $function$
 #variable_conflict use_column
+DECLARE
+    v_ripe bigint[];
+    v_clashed bigint[];
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -19,10 +22,14 @@ BEGIN
     END IF;
     PERFORM 1 FROM timeball.job WHERE job.uuid = ANY (p_uuids) ORDER BY job.id FOR NO KEY UPDATE;
 
+    v_ripe := array(
+        SELECT jobs.id FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
+        WHERE job.uuid = ANY (p_uuids) AND jobs.state IN ('failed', 'cancelled', 'skipped'));
+    v_clashed := timeball.retake_keys(v_ripe);
     RETURN QUERY
     WITH found AS MATERIALIZED (
         SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts, job.lane,
-            jobs.state IN ('failed', 'cancelled', 'skipped') AS ripe
+            jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
         FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
         WHERE job.uuid = ANY (p_uuids)
     ),
@@ -35,7 +42,11 @@ BEGIN
         INSERT INTO timeball.event (kind, job_id, turn)
         SELECT 'revived', found.id, found.turn FROM found WHERE found.ripe ORDER BY found.id
     )
-    SELECT found.uuid, found.queue, CASE WHEN found.ripe THEN 'revived' ELSE 'refused' END
+    SELECT found.uuid, found.queue, CASE
+            WHEN found.ripe THEN 'revived'
+            WHEN found.id = ANY (v_clashed) THEN 'clashed'
+            ELSE 'refused'
+        END
     FROM found;
 END
 $function$;

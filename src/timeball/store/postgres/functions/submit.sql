@@ -3,8 +3,11 @@
 -- any language, and inside the caller's own transaction: visible iff that commits.
 --
 -- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
--- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at. A uuid that is known already
--- adds nothing and gives that job's id. Those in p_queued wait until `admit` lets them start.
+-- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at; unique_key with
+-- unique_scope "kind", "queue" or "global", until_started false, on_clash "ignore", "reject" or
+-- "replace". A uuid that is known already adds nothing and gives that job's id; an ignored job
+-- gives id and uuid of the one that holds its key. Those in p_queued wait until `admit` lets
+-- them start.
 CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -12,19 +15,26 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_missing text;
+    v_keyed boolean;
 BEGIN
     PERFORM timeball.durable();
-    SELECT format('queue %s, priority %s', given.queue, given.priority) INTO v_missing
+    SELECT min(format('queue %s, priority %s', given.queue, given.priority))
+        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed)
+    INTO v_missing, v_keyed
     FROM (
-        SELECT DISTINCT coalesce(spec.queue, 'default') AS queue, coalesce(spec.priority, 5) AS priority
-        FROM jsonb_to_recordset(p_jobs) AS spec (queue text, priority smallint)
+        SELECT DISTINCT coalesce(spec.queue, 'default') AS queue,
+            coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed
+        FROM jsonb_to_recordset(p_jobs) AS spec (queue text, priority smallint, unique_key text)
     ) AS given
-    LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority
-    WHERE lane.id IS NULL LIMIT 1;
+    LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority;
     -- Not made here: an uncommitted lane would block every other submitter to it.
-    IF FOUND THEN
+    IF v_missing IS NOT NULL THEN
         RAISE EXCEPTION '% has no lane yet', v_missing USING ERRCODE = 'TB003',
             HINT = 'Call timeball.ensure_lane(queue, priority) once, in a transaction of its own.';
+    END IF;
+
+    IF v_keyed THEN
+        p_jobs := timeball.take_keys(p_jobs);
     END IF;
 
     WITH given AS MATERIALIZED (
@@ -33,18 +43,23 @@ BEGIN
         FROM ROWS FROM (jsonb_to_recordset(p_jobs) AS (
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
-            at_most_once boolean, timeout_s double precision, expires_at timestamptz)
+            at_most_once boolean, timeout_s double precision, expires_at timestamptz,
+            unique_key text, unique_scope text, until_started boolean)
         ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
-            max_retries, max_crashes, at_most_once, timeout_s, expires_at, n)
+            max_retries, max_crashes, at_most_once, timeout_s, expires_at, unique_key,
+            unique_scope, until_started, n)
     ),
     added AS (
         INSERT INTO timeball.job
             (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at,
-            expires_at)
+            expires_at, unique_key, until_started)
         SELECT given.uuid, lane.id, given.kind, coalesce(given.args, '{}'),
             coalesce(given.max_retries, 3), coalesce(given.max_crashes, 3),
             coalesce(given.at_most_once, false), given.timeout_s,
-            CASE WHEN given.due_at > timeball.now() THEN given.due_at END, given.expires_at
+            CASE WHEN given.due_at > timeball.now() THEN given.due_at END, given.expires_at,
+            timeball.unique_name(
+                given.unique_key, coalesce(given.unique_scope, 'kind'), given.kind, lane.queue),
+            CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)

@@ -1,6 +1,6 @@
--- Look at the next p_limit leases and delete those that are as old as p_keep_s and of whose
--- jobs none is left; never the newest of a lane, which is its cursor. Returns the last lease
--- that was looked at; nulls where there is none left to look at.
+-- Look at the next p_limit leases and delete those that are as old as p_keep_s and a day, since
+-- their claims may be sent again, and of whose jobs none is left; never the newest of a lane,
+-- which is its cursor. Returns the last lease that was looked at; nulls where there is none.
 CREATE OR REPLACE FUNCTION timeball.trim_leases(
     p_lane integer, p_seq bigint, p_limit integer, p_keep_s double precision,
     OUT o_lane integer, OUT o_seq bigint
@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION timeball.trim_leases(
 SET enable_seqscan = off
 AS $function$
 DECLARE
-    v_old timestamptz := timeball.now() - make_interval(secs => p_keep_s);
+    v_old timestamptz := timeball.now() - make_interval(secs => greatest(p_keep_s, 86400));
     v_at timestamptz;
 BEGIN
     SELECT lease.lane, lease.seq, lease.at INTO o_lane, o_seq, v_at

@@ -33,6 +33,8 @@ CREATE TABLE timeball.job (
     timeout_s    double precision CHECK (timeout_s > 0),
     run_at       timestamptz,
     expires_at   timestamptz,  -- if it has not begun by then, it is skipped
+    unique_key    text,        -- whose row in unique_key it took
+    until_started boolean,
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     created_at   timestamptz NOT NULL DEFAULT timeball.now()
 );
@@ -118,6 +120,14 @@ CREATE TABLE timeball.deadline (
     look_at timestamptz NOT NULL
 );
 CREATE INDEX deadline_due ON timeball.deadline (look_at, job_id);
+
+-- Which job last took a unique key. It is free where that job holds it no longer.
+CREATE TABLE timeball.unique_key (
+    key           text PRIMARY KEY,
+    job           uuid NOT NULL,
+    until_started boolean NOT NULL
+);
+CREATE INDEX unique_key_of_job ON timeball.unique_key (job);
 
 CREATE TABLE timeball.worker (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

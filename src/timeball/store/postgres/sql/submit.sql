@@ -1,3 +1,3 @@
 -- event: submit (-> scheduled, pending)
--- Add jobs and return their ids in the order of the array; see the function.
-SELECT id FROM timeball.submit(%(jobs)s::jsonb);
+-- Add jobs; return the id and uuid of each in the order of the array; see the function.
+SELECT id, uuid FROM timeball.submit(%(jobs)s::jsonb);
