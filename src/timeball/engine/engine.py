@@ -38,8 +38,10 @@ from timeball.engine.room import Room
 from timeball.engine.runner import Done, Ended, Runner
 from timeball.engine.section import Section
 from timeball.engine.submission import Submission
+from timeball.engine.telling import ToldAgenda
 from timeball.engine.waits import Crew, Waits
 from timeball.errors import JobFailed, JobNotFound, SchedulerClosed, UsageError
+from timeball.observe.transitions import telling
 
 GUARD_NS: Final = 500_000
 """Added to the window, for what passes between a recorded start and the callable's own reading."""
@@ -339,7 +341,9 @@ def _agenda(options: Options, on_end: Callable[[Work], None] | None) -> Agenda:
         fair=options.fair_share,
         key_limits=dict(options.key_limits),
     )
-    return Agenda(
+    # Looked at once: what nobody listens to must not cost every job a question.
+    made = ToldAgenda if telling() else Agenda
+    return made(
         options.workers,
         lanes=lanes,
         limiter=None if limit is None else limiter_of(limit, guard_ns=guard_ns),
