@@ -91,10 +91,10 @@ def run_until(seen: Path, command: Command) -> CommandEnd:
 @pytest.mark.slow
 def test_a_timeout_ends_the_background_too(tmp_path: Path) -> None:
     text = "sleep 60 & echo $! > pid; wait"
-    end = sh(text, timeout_s=0.5, grace_s=3.0, cwd=str(tmp_path))
+    end = sh(text, timeout_s=1.5, grace_s=60.0, cwd=str(tmp_path))
     assert end.timed_out
     assert end.signal == signal.SIGTERM
-    assert end.duration_s < 2.5
+    assert end.duration_s < 30
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
@@ -102,10 +102,10 @@ def test_a_timeout_ends_the_background_too(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_timeout_ends_a_double_fork_with_its_own_session(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    end = run(Command(argv=(*PYTHON, STAY, str(pid)), timeout_s=0.8, grace_s=3.0))
+    end = run(Command(argv=(*PYTHON, STAY, str(pid)), timeout_s=2.0, grace_s=60.0))
     assert end.timed_out
     assert not alive(int(pid.read_text()))
-    assert end.duration_s < 2.5
+    assert end.duration_s < 30
 
 
 @linux
@@ -201,9 +201,9 @@ def test_a_stopped_minder_cannot_block_the_worker(
 ) -> None:
     monkeypatch.setattr(module, "_MINDER_PATIENCE_S", 0.2)
     text = "echo $$ > pid; kill -STOP $PPID; exec sleep 60"
-    end = sh(text, timeout_s=0.5, grace_s=0.1, cwd=str(tmp_path))
+    end = sh(text, timeout_s=1.5, grace_s=0.1, cwd=str(tmp_path))
     assert end.timed_out
-    assert end.duration_s < 3
+    assert end.duration_s < 20
     assert eventually(lambda: not alive(int((tmp_path / "pid").read_text())))
 
 

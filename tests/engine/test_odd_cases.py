@@ -107,7 +107,7 @@ def test_a_coroutine_past_its_timeout_is_cancelled_and_tried_again(scheduler: Ma
         return "done"
 
     s = scheduler()
-    handle = s.submit(slow_at_first, timeout_s=0.02, retry=Retry(1, base_s=0))
+    handle = s.submit(slow_at_first, timeout_s=0.2, retry=Retry(1, base_s=0))
     assert handle.result(PATIENCE_S) == "done"
     assert [record.ending for record in s.records()] == ["retried", "succeeded"]
 

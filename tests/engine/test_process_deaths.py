@@ -153,10 +153,10 @@ def test_a_job_that_closes_all_descriptors_loses_its_process_only(slot: ProcessS
 def test_a_timeout_ends_what_has_detached_itself(slot: ProcessSlot, tmp_path: Path) -> None:
     path = tmp_path / "pid"
     child = value(slot, os.getpid)
-    ended = run(slot, jobs.detach_and_wait, str(path), timeout_s=0.2)
+    ended = run(slot, jobs.detach_and_wait, str(path), timeout_s=1.5)
     assert isinstance(ended, Raised)
     assert (ended.reason, ended.again) == ("timeout", True)
-    assert "ran longer than its 0.2 s" in ended.error
+    assert "ran longer than its 1.5 s" in ended.error
     assert not alive(child)
     assert not alive(noted(path))
 
@@ -165,8 +165,8 @@ def test_a_timeout_ends_what_has_detached_itself(slot: ProcessSlot, tmp_path: Pa
 def test_who_defies_sigterm_is_killed_after_the_grace(slot: ProcessSlot, tmp_path: Path) -> None:
     path = tmp_path / "pid"
     begun = time.monotonic()
-    ended = run(slot, jobs.defy, str(path), timeout_s=0.05)
-    assert time.monotonic() - begun >= 0.05 + 0.1
+    ended = run(slot, jobs.defy, str(path), timeout_s=1.0)
+    assert time.monotonic() - begun >= 1.0 + 0.1
     assert isinstance(ended, Raised)
     assert not alive(noted(path))
 
