@@ -24,7 +24,7 @@ DEADLINE_S: Final = 5.0
 """For one connection, from its first byte to its last."""
 
 _PATIENCE_S: Final = 1.0
-"""How long a connection waits for a thread before it is closed."""
+"""How long a connection waits for a thread before it is closed, and `close` for who is served."""
 
 _BACKLOG: Final = 16
 _END: Final = b"\r\n\r\n"
@@ -98,11 +98,12 @@ class Endpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more; requests that are being answered have their time to end."""
+        """Answer no more; requests that are being answered have a moment to end."""
         self._stop.send(b"!")
         self._thread.join()
+        until = time.monotonic() + _PATIENCE_S
         for _ in range(CLIENTS_MAX):
-            self._places.acquire(timeout=DEADLINE_S)
+            self._places.acquire(timeout=max(0.0, until - time.monotonic()))
         for each in (self._listener, self._stop, self._stopped):
             each.close()
 
