@@ -37,8 +37,7 @@ DECLARE
     v_jobs bigint[];
     v_turns integer[];
     v_late bigint[];
-    v_late_turns integer[];
-    v_now timestamptz;
+    v_timed bigint;
 BEGIN
     -- A claim cannot see what its own transaction wrote, and under REPEATABLE READ it
     -- would read the lane as it was before it waited for the lock.
@@ -87,7 +86,6 @@ BEGIN
             v_prev := '1:1:'; v_cur := '1:1:'; v_pos_xid := '0'; v_pos_id := 0;
         END IF;
 
-        v_now := timeball.clock();
         FOR v_window IN 1..2 LOOP
             WITH stretch AS (
                 SELECT x AS lo_xid, 0::bigint AS lo_id, x AS hi_xid, 9223372036854775807 AS hi_id
@@ -127,8 +125,7 @@ BEGIN
             -- A scalar subquery stays an index probe per row; NOT EXISTS became an anti
             -- join over all of ended. The CTE is read only as far as the LIMIT needs.
             live AS MATERIALIZED (
-                SELECT seen.xid, seen.job_id, seen.turn,
-                    coalesce(seen.expires_at <= v_now, false) AS late
+                SELECT seen.xid, seen.job_id, seen.turn, seen.expires_at
                 FROM seen
                 WHERE (
                     SELECT 1 FROM timeball.ended
@@ -137,17 +134,15 @@ BEGIN
                 LIMIT p_limit
             ),
             taken AS MATERIALIZED (
-                SELECT array_agg(live.job_id) FILTER (WHERE NOT live.late) AS jobs,
-                    array_agg(live.turn) FILTER (WHERE NOT live.late) AS turns,
-                    array_agg(live.job_id) FILTER (WHERE live.late) AS late,
-                    array_agg(live.turn) FILTER (WHERE live.late) AS late_turns,
+                SELECT array_agg(live.job_id) AS jobs, array_agg(live.turn) AS turns,
+                    count(live.expires_at) AS timed,
                     (array_agg(live.xid))[count(*)] AS xid, (array_agg(live.job_id))[count(*)] AS id,
                     count(*) AS n
                 FROM live
             )
-            SELECT coalesce(taken.jobs, '{}'), coalesce(taken.turns, '{}'), taken.late,
-                taken.late_turns, pos.xid, pos.id
-            INTO v_jobs, v_turns, v_late, v_late_turns, v_pos_xid, v_pos_id
+            SELECT coalesce(taken.jobs, '{}'), coalesce(taken.turns, '{}'), taken.timed,
+                pos.xid, pos.id
+            INTO v_jobs, v_turns, v_timed, v_pos_xid, v_pos_id
             FROM taken CROSS JOIN LATERAL (
                 SELECT taken.xid, taken.id WHERE taken.n = p_limit
                 UNION ALL
@@ -166,11 +161,19 @@ BEGIN
                 RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
             END IF;
             PERFORM timeball.durable();
-            IF v_late IS NOT NULL THEN
-                INSERT INTO timeball.ended (job_id, turn, event, reason)
-                SELECT late.job_id, late.turn, 'expired', 'expired'
-                FROM unnest(v_late, v_late_turns) AS late (job_id, turn) ORDER BY late.job_id
-                ON CONFLICT DO NOTHING;
+            IF v_timed > 0 THEN
+                WITH written AS (
+                    INSERT INTO timeball.ended (job_id, turn, event, reason)
+                    SELECT late.job_id, late.turn, 'expired', 'expired'
+                    FROM timeball.late_turns(v_jobs, v_turns) AS late
+                    RETURNING ended.job_id
+                )
+                SELECT array_agg(written.job_id) INTO v_late FROM written;
+                SELECT coalesce(array_agg(live.job_id ORDER BY live.n), '{}'),
+                    coalesce(array_agg(live.turn ORDER BY live.n), '{}')
+                INTO v_jobs, v_turns
+                FROM unnest(v_jobs, v_turns) WITH ORDINALITY AS live (job_id, turn, n)
+                WHERE v_late IS NULL OR live.job_id <> ALL (v_late);
             END IF;
             o_lane := v_lane;
             o_seq := coalesce(v_at.seq, 0) + 1;
