@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from timeball.errors import InvalidSchedule
+from timeball.importers import crontab
 from timeball.importers.crontab import Crontab, CrontabEntry, UserInfo, read_crontab
 
 DATA = Path(__file__).parents[1] / "data" / "crontabs"
@@ -381,3 +382,14 @@ def test_an_environment_cannot_be_changed() -> None:
     entry = only("@daily x")
     with pytest.raises(TypeError):
         entry.env["A"] = "1"
+
+
+def test_a_file_of_very_many_jobs_is_read_to_a_bound_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crontab, "MAX_JOBS", 3)
+    assert read("@daily x\n" * 3 + "\n# the end\n").problems == ()
+    table = read("@daily x\n@daily y\n61 * * * * z\n@daily secret\n@daily v\n")
+    assert [entry.command for entry in table.entries] == ["x", "y"]
+    assert [problem.line for problem in table.problems] == [3, 4]
+    assert table.problems[1].reason.endswith("from here on nothing was read: split it")

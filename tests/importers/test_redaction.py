@@ -20,6 +20,7 @@ SECRET = "hunter2"
         "x -token hunter2",
         "mysqldump -u root -phunter2 db",
         "sshpass -p hunter2 ssh h",
+        "docker login -u me -p hunter2 registry",
         "curl -u me:hunter2 https://h",
         "curl -H 'Authorization: Bearer hunter2'",
         'curl -H "X-Cron-Secret: hunter2"',

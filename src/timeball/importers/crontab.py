@@ -42,6 +42,7 @@ from timeball.importers.crontab_name import name_of
 
 DEFAULT_PATH = "/usr/bin:/bin"
 DEFAULT_SHELL = "/bin/sh"
+MAX_JOBS = 5_000
 MAX_SETTINGS = 256
 MAX_REASON_CHARS = 400
 
@@ -128,6 +129,9 @@ def read_crontab(
     lookup = known_user if chosen == "system" else None
     reading = _Reading(source, default_tz, known_user=lookup, owner=owner)
     for line in lines:
+        if line.said is not None and len(reading.entries) + len(reading.problems) == MAX_JOBS:
+            reading.refuse_the_rest(line.at, line.said)
+            break
         reading.take(line)
     return Crontab(
         source=source,
@@ -209,6 +213,11 @@ class _Reading:
         except InvalidSchedule as error:
             reason = harmless(str(error), MAX_REASON_CHARS)
             self.problems.append(Problem(line=line.at, text=said.text, reason=reason))
+
+    def refuse_the_rest(self, at: int, said: Setting | JobLine | Malformed) -> None:
+        """Say that nothing from this line on was read."""
+        reason = f"{MAX_JOBS:,} jobs stand above it, and from here on nothing was read: split it"
+        self.problems.append(Problem(line=at, text=said.text, reason=reason))
 
     def _set(self, at: int, setting: Setting) -> None:
         if setting.name == ZONE_SETTING:

@@ -30,6 +30,7 @@ _PATTERNS: Final = tuple(
         rf"([?&](?:key|sig|signature|auth)=){_VALUE}",
         rf"(authorization:\s{{0,3}}(?:(?:bearer|basic|token|digest)\s{{1,3}})?){_VALUE}",
         rf"(\bsshpass\s{{1,3}}-p\s{{0,3}}){_VALUE}",
+        rf"(\b(?:docker|podman)\s{{1,3}}login\b[^|;&\n]{{0,200}}\s-p\s{{0,3}}){_VALUE}",
         rf"(\bmysql\w{{0,10}}\b[^|;&\n]{{0,200}}\s-p){_VALUE}",
         rf"""(\s(?:-u|--user)[ =]{{0,2}}["']?[^\s:"'$]{{1,128}}:){_VALUE}""",
         r"""(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@"']{0,256}:)([^\s@/"'$…][^\s@/"']{0,255})(?=@)""",

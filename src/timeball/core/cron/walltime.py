@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from datetime import date
+from functools import lru_cache
 from itertools import chain
 
 from timeball.core.cron.fields import LAST, Cron, Field, FromEnd, Nearest, Nth
@@ -22,6 +24,7 @@ BEGINNING_S, END_S = (
 )
 _CYCLE_YEARS, _CYCLE_MONTHS, _CYCLE_DAYS = 400, 4800, 146_097
 _QUICK_TIMES_MAX = 1_440
+_TIMES_KEPT = 128
 _NOWHERE_S = -(2**62)
 _BASE_YEAR = 2000
 _BASE_DAY = date(_BASE_YEAR, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
@@ -122,11 +125,7 @@ class WallTimes:
 
     def __init__(self, cron: Cron) -> None:
         self._days = Days(cron)
-        hours, minutes, seconds = cron.hour.values, cron.minute.values, cron.second.values
-        times = ((h * 60 + m) * 60 + s for h in hours for m in minutes for s in seconds)
-        # A tuple is faster and five times as large: too much for every second of a day
-        many = len(hours) * len(minutes) * len(seconds) > _QUICK_TIMES_MAX
-        self._times = array("l", times) if many else tuple(times)
+        self._times = _times(cron.hour.values, cron.minute.values, cron.second.values)
         self._latest = self._times[-1]
         # Where the day began that was found last, to be asked for its next time more often than not
         self._today = _NOWHERE_S
@@ -158,6 +157,17 @@ class WallTimes:
         if found is None:
             return None
         return found * DAY_S + (times[at] if found == day else times[-1])
+
+
+@lru_cache(_TIMES_KEPT)
+def _times(
+    hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]
+) -> Sequence[int]:
+    """Return the times of a day, in seconds; many schedules share them."""
+    times = ((h * 60 + m) * 60 + s for h in hours for m in minutes for s in seconds)
+    # A tuple is faster and five times as large: too much for every second of a day
+    many = len(hours) * len(minutes) * len(seconds) > _QUICK_TIMES_MAX
+    return array("l", times) if many else tuple(times)
 
 
 def never(cron: Cron) -> bool:
