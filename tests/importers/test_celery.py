@@ -319,12 +319,6 @@ def test_a_zone_that_is_not_one_is_said() -> None:
     assert "has a value only when the program runs" in needs.text
 
 
-def test_limits_of_rate_are_said_with_their_line() -> None:
-    read = findings("task_annotations = {'a.b': {'rate_limit': '100/m'}}")
-    assert [(each.line, each.name) for each in read.needs] == [(7, "a.b")]
-    assert read.needs[0].text.startswith("rate_limit '100/m' holds in each worker")
-
-
 def test_entries_that_cannot_be_followed_are_never_passed_over() -> None:
     for text in ("app.conf.beat_schedule = load()", "CELERY_BEAT_SCHEDULE = {k: v for k in x}"):
         assert [each.line for each in findings(text).needs] == [7]

@@ -17,7 +17,7 @@ from timeball.errors import UsageError
 from timeball.importers.celery_entry import CeleryEntry, celery_found
 from timeball.importers.found import Findings, Origin
 from timeball.importers.gathering import Gathering
-from timeball.importers.python_calls import called_kind, local_functions
+from timeball.importers.python_calls import called_kind, decorated_with, local_functions
 from timeball.importers.python_source import read_python
 from timeball.importers.python_values import Pair, Scope, walk
 
@@ -79,12 +79,15 @@ class _Reading:
 
     def _take(self, node: ast.AST, scope: Scope) -> None:
         match node:
-            case ast.Assign(targets=[target], value=value):
-                self._assigned(target, value, scope)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+            ):
                 self._assigned(target, value, scope)
             case ast.AugAssign(target=target, op=ast.BitOr(), value=value):
                 self._put(_name(target), Place(value, scope))
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._decorated(node, scope)
             case ast.Call(func=ast.Attribute(value=table, attr="update")):
                 self._updated(node, table, scope)
             case ast.Call(func=ast.Attribute(attr="add_periodic_task")):
@@ -92,6 +95,11 @@ class _Reading:
             case ast.Call(func=ast.Name() | ast.Attribute() as function):
                 if scope.dotted(function).rpartition(".")[2] == "Celery":
                     self._configured(scope.keywords(node), scope)
+
+    def _decorated(self, function: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        for option in decorated_with(function):
+            if option.arg == "rate_limit":
+                self._note_limit(Pair(function.name, option.value, option.value.lineno), scope)
 
     def _assigned(self, target: ast.expr, value: ast.expr, scope: Scope) -> None:
         self._put(_name(target), Place(value, scope))
@@ -232,14 +240,17 @@ class _Reading:
         for place in self._settings["task_annotations"]:
             with self._out.losing(place.node.lineno, ""):
                 for pair in place.scope.pairs(place.node):
-                    self._note_limit(pair, place.scope)
+                    for option in place.scope.pairs(pair.value):
+                        if option.key == "rate_limit":
+                            limit = Pair(pair.key, option.value, option.line)
+                            self._note_limit(limit, place.scope)
 
     def _note_limit(self, pair: Pair, scope: Scope) -> None:
-        for option in scope.pairs(pair.value):
-            if option.key == "rate_limit":
-                limit = scope.literal(option.value)
+        with self._out.losing(pair.line, pair.key):
+            limit = scope.literal(pair.value)
+            if limit is not None:
                 self._out.lose(
-                    option.line,
+                    pair.line,
                     pair.key,
                     f"rate_limit {limit!r} holds in each worker of Celery: give these jobs a queue "
                     "of their own and their workers few slots, or call what the limit protects "

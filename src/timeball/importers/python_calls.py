@@ -87,7 +87,7 @@ def _explicit_name(scope: Scope, function: str) -> str | None:
 
 def _given_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """Return the name that a decorator gives, as in ``@app.task(name="mail.send")``."""
-    for each in _options(function):
+    for each in decorated_with(function):
         match each:
             case ast.keyword(arg="name", value=ast.Constant(value=str() as name)):
                 return name
@@ -97,11 +97,12 @@ def _given_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
 def _is_bound(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(
         each.arg == "bind" and isinstance(each.value, ast.Constant) and each.value.value is True
-        for each in _options(function)
+        for each in decorated_with(function)
     )
 
 
-def _options(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.keyword]:
+def decorated_with(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.keyword]:
+    """Return the options of a function's decorators, as in ``@app.task(rate_limit="9/m")``."""
     calls = [each for each in function.decorator_list if isinstance(each, ast.Call)]
     return [option for call in calls for option in call.keywords]
 
