@@ -37,6 +37,19 @@ def test_what_is_added_is_there(world: World) -> None:
     assert held(world).next_at == NOON + timedelta(hours=1)
 
 
+def test_what_will_surprise_is_said_where_it_is_added() -> None:
+    words = ("--cron", "30 2 1 * 1", "--tz", "US/Eastern", "report")
+    told = invoke("cron", "add", "early", *words).stderr.splitlines()
+    assert [line.split()[1] for line in told if line.startswith("warning:")] == [
+        "day-of-month",
+        "time",
+    ]
+    assert invoke("cron", "add", "other", "--cron", "30 2 * * *", *words[2:]).stderr.startswith(
+        "warning: time zone US/Eastern is an old name; write America/New_York\n"
+        "DST: 2026-03-08 02:00 becomes 2026-03-08 03:00: 02:30 does not exist: runs at 03:00"
+    )
+
+
 def test_the_same_name_again_changes_it(world: World) -> None:
     words = ("hourly", "--cron", "30 9 * * MON", "--tz", "Europe/Paris", "report")
     options = ("--catchup", "all", "--queue", "mail", "--gap", "skip")

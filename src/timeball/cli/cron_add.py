@@ -21,15 +21,19 @@ _PATHS: Final = ("/", "./", "../", "~/")
 @click.option("--cron", "expression", metavar="EXPR", required=True, help="As `cron next` takes.")
 @rule_options
 @click.option("--max-runs", type=click.IntRange(1), help="It ends after so many runs.")
-@click.option("--catchup", type=click.Choice(["last", "none", "all"]), help="Of missed ones.")
+@click.option(
+    "--catchup",
+    type=click.Choice(["last", "none", "all"]),
+    help="Which missed ones run: the latest, none, all.",
+)
 @click.option(
     "--overlap-runs",
     type=click.Choice(["skip", "queue_one", "allow", "replace"]),
     help="What happens while the run before has not ended.",
 )
-@click.option("--queue")
+@click.option("--queue", help="Where its jobs line up.")
 @click.option("--priority", type=int, help="0 to 9; 9 starts first.")
-@click.option("--max-retries", type=int)
+@click.option("--max-retries", type=int, help="Attempts after one that failed.")
 @click.argument("kind")
 @click.argument("words", metavar="key=value…", nargs=-1)
 @dsn_option
@@ -39,7 +43,9 @@ def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **opti
     Each value is JSON if it reads as JSON, else text. What runs for KIND is up to the program of
     the workers; commands stand in a crontab or a schedules.toml, for `timeball up`.
     """
+    from timeball.cli.outlook import surprises
     from timeball.cli.times import system_zone
+    from timeball.client.specs import agenda_of
 
     if kind.startswith(_PATHS):
         raise UsageError(
@@ -55,4 +61,6 @@ def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **opti
         client.schedule(name, kind, cron=expression, tz=tz, args=args, **given)
         schedule = client.get_schedule(name)
     write(f"{name}: {schedule.spec.expression} in {tz}, {schedule.state}")
+    for text in surprises(agenda_of(schedule.spec), schedule.cursor):
+        say(text)
     say(f"look at it: timeball cron show {name}")

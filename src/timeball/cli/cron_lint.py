@@ -36,7 +36,12 @@ class Linted(NamedTuple):
 
 @click.command("lint")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--format", "format_", type=click.Choice(_FORMATS), help="Else by name and content.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(_FORMATS),
+    help="Format of all FILEs; else by name and content.",
+)
 @form_option
 @click.option("--tz", help="Zone of what names none; else this machine's.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule out.")

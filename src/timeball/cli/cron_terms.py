@@ -22,18 +22,28 @@ def rule_options(command: _Command) -> _Command:
     overlap = click.Choice(["first", "second", "both"])
     on_excluded = click.Choice(["skip", "next", "prev"])
     for option in (
-        click.option("--jitter", metavar="DURATION", help="Up to so much later, by its name."),
+        click.option(
+            "--jitter", metavar="DURATION", help="Up to so much later: how much goes by its name."
+        ),
         click.option("--end", metavar="INSTANT", help="Nothing comes due after it."),
         click.option("--start", metavar="INSTANT", help="Nothing comes due before it."),
-        click.option("--day-rule", type=click.Choice(["cron", "and", "or"]), help="Of both days."),
-        click.option("--on-excluded", type=on_excluded, help="Skip, or move to an open day."),
+        click.option(
+            "--day-rule",
+            type=click.Choice(["cron", "and", "or"]),
+            help="Where both day fields are set.",
+        ),
+        click.option(
+            "--on-excluded", type=on_excluded, help="Skip, or move to the next or last open day."
+        ),
         click.option(
             "--exclude",
             multiple=True,
             metavar="WHAT",
-            help="Dates, ranges of dates, cron expressions, holidays:DE-BY.",
+            help="A date, a range of dates, a cron expression, holidays:DE-BY; or several times.",
         ),
-        click.option("--any-of", multiple=True, metavar="EXPR", help="One more expression."),
+        click.option(
+            "--any-of", multiple=True, metavar="EXPR", help="One more expression; or several times."
+        ),
         click.option("--overlap", type=overlap, help="Which pass of a repeated time runs."),
         click.option("--gap", type=gap, help="What becomes of a time that the clock skips."),
         click.option(

@@ -40,7 +40,14 @@ _LAST_YEAR: Final = 2998
 @click.command("next")
 @expression_options
 @from_option
-@click.option("-n", "--count", type=click.IntRange(1, _COUNT_MAX), default=10, show_default=True)
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(1, _COUNT_MAX),
+    default=10,
+    show_default=True,
+    help="So many of them.",
+)
 @json_option
 def next_(expression: str, *, begin: str | None, count: int, as_json: bool, **rule: Any) -> None:
     """Show the next occurrences of EXPRESSION.

@@ -31,7 +31,10 @@ _DOES_MAX: Final = 60
 @click.option("--dry-run", is_flag=True, help="Only read and show; write no file.")
 @click.option("--tz", help="Zone of what names none; else the format's own, or this machine's.")
 @click.option(
-    "--out", default="schedules.toml", show_default=True, help="The file to write, never over one."
+    "--out",
+    default="schedules.toml",
+    show_default=True,
+    help="The file to write; over one only with --force.",
 )
 @click.option("--force", is_flag=True, help="Write over the file.")
 @form_option

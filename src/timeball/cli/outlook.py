@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from timeball.cli.cron_preview import clocks, transitions
 from timeball.cli.declared import Declared
 from timeball.cli.output import iso, write, write_table
-from timeball.core.cron import Occurrence, warnings
+from timeball.core.cron import Agenda, Occurrence, warnings
 
 _NEXT: Final = 2
 _TRANSITIONS: Final = 2
@@ -29,16 +29,23 @@ class Outlook(NamedTuple):
 def outlook(schedule: Declared, after: datetime) -> Outlook:
     """Return what a schedule will do after an instant."""
     table = schedule.table
-    jumps = [each for each in transitions(table, after, _TRANSITIONS) if each.affected]
     return Outlook(
         schedule,
         [table.describe(at) for at in islice(table.following(after), _NEXT)],
         [
             *(f"note: {text}" for text in schedule.notes),
-            *(f"warning: {text}" for text in warnings(table, after)),
-            *(f"DST: {clocks(each.seam)}: {each.text}" for each in jumps),
+            *surprises(table, after),
         ],
     )
+
+
+def surprises(table: Agenda, after: datetime) -> list[str]:
+    """Return what somebody should know who declares a schedule: warnings, and clock changes."""
+    jumps = [each for each in transitions(table, after, _TRANSITIONS) if each.affected]
+    return [
+        *(f"warning: {text}" for text in warnings(table, after)),
+        *(f"DST: {clocks(each.seam)}: {each.text}" for each in jumps),
+    ]
 
 
 def record(seen: Outlook) -> dict[str, Any]:
