@@ -164,7 +164,7 @@ def test_jitter_and_h_go_by_the_name() -> None:
 def test_what_goes_by_a_name_needs_one(words: tuple[str, ...]) -> None:
     result = invoke("cron", "next", *words)
     assert result.exit_code == 2
-    assert "name" in result.stderr
+    assert "write --name too" in result.stderr
 
 
 def test_elapsed_time_knows_no_clock() -> None:

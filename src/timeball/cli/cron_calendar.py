@@ -13,6 +13,7 @@ import click
 from timeball.cli.cron_terms import beginning, coming, expression_options, facts, title
 from timeball.cli.output import json_option, write, write_json
 from timeball.errors import UsageError
+from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.cli.cron_days import Seam
@@ -71,7 +72,7 @@ def calendar(
     write(f"{span}  {title(plan)}")
     _write_cells(_year_lines(found) if year else _month_lines(found))
     total, more = sum(each.runs for each in found), any(each.capped for each in found)
-    write(f"{total:,}{' or more' if more else ''} occurrences")
+    write(f"{total:,} or more occurrences" if more else counted(total, "occurrence"))
     for line in _notes(plan, found):
         write(line)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from timeball.errors import UsageError
+from timeball.errors import InvalidSchedule, UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.cron import Agenda, Timetable
@@ -80,11 +80,11 @@ def coming(expression: str, *, name: str | None, **rule: Any) -> Agenda:
         UsageError: What goes by a name has none.
     """
     from timeball.cli.times import system_zone
-    from timeball.core.cron import Terms, agenda, load_zone, read, settled
+    from timeball.core.cron import Terms, agenda, load_zone, settled
 
     if name is None:
         for text in (expression, *rule["any_of"]):
-            read(text)  # H says that it needs a name
+            _nameless(text)
         if rule["jitter"]:
             raise UsageError("--jitter goes by the name of the schedule: write --name too")
     zone = load_zone(rule["tz"] or system_zone())
@@ -96,6 +96,19 @@ def coming(expression: str, *, name: str | None, **rule: Any) -> Agenda:
         name=name or "",
     )
     return agenda(terms, zone, policy, name=name or "")
+
+
+def _nameless(text: str) -> None:
+    """Refuse an expression that goes by a name, where there is none."""
+    from timeball.core.cron import read
+
+    try:
+        read(text)
+    except InvalidSchedule as error:
+        read(text, name="")  # what is wrong in it besides says so itself
+        raise UsageError(
+            f"{text!r} holds an H, which goes by the name of the schedule: write --name too"
+        ) from error
 
 
 def given_terms(rule: Mapping[str, Any], tz: str) -> dict[str, Any]:
