@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -50,6 +51,31 @@ def rules(found: list[Finding]) -> list[str]:
 
 def celery(expression: str, **words) -> list[Finding]:
     return said(Origin.CELERY, one(expression, **words))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (Options(exclude=("2026-13-01",)), "a date that does not exist"),
+        pytest.param(
+            Options(exclude=("2026-01-01/2990-01-01",)),
+            "in a row are excluded",
+            marks=pytest.mark.slow,
+        ),
+        (Options(any_of=("@every 5h",)), "any_of mixes @every"),
+        (Options(any_of=("61 * * * *",)), "out of range"),
+        (Options(overlap_runs="never"), "overlap_runs is 'never'"),
+        (Options(start_at=NOW, end_at=NOW.replace(year=2025)), "end_at is before start_at"),
+    ],
+)
+def test_what_up_would_refuse_is_an_error_and_stops_no_other(options: Options, why: str) -> None:
+    bad, good = one("0 9 * * *", options=options), one("*/7 * * * *", name="good", line=9)
+    found = said(Origin.TOML, bad, good)
+    assert [(each.rule, each.severity, each.line) for each in found] == [
+        ("needs-you", Severity.ERROR, 7),
+        ("uneven-step", Severity.WARNING, 9),
+    ]
+    assert re.search(why, found[0].says)
 
 
 # A field that was left out ------------------------------------------------------------------

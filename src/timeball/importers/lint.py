@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
-from timeball.core.cron import Cron, DayRule, Terms, Timetable, agenda, load_zone, settled
-from timeball.errors import InvalidSchedule
-from timeball.importers.found import Findings, Found, Needs, Origin
+from timeball.client.specs import agenda_of, schedule_spec
+from timeball.core.cron import Cron, Timetable
+from timeball.errors import UsageError
+from timeball.importers.found import Findings, Found, KindCall, Needs, Origin
 from timeball.importers.lint_fields import (
     day_or_weekday,
     missing_minute,
@@ -28,6 +29,7 @@ from timeball.importers.lint_runs import (
     secret_shown,
 )
 from timeball.importers.lint_zones import in_a_fold, in_a_gap, zone_in_comment
+from timeball.importers.redaction import redacted
 
 Rule = Callable[[Subject], Iterator[Finding]]
 
@@ -61,31 +63,29 @@ def lint(findings: Findings, *, after: datetime, tz: str) -> list[Finding]:
     said = [_unreadable(each, findings.origin) for each in findings.needs]
     for found in findings.found:
         try:
-            subjects.append(_subject(findings, found, default_tz, after))
-        except InvalidSchedule as error:
-            wrong = Needs(line=found.line, name=found.name, text=str(error))
+            subject = _subject(findings, found, default_tz, after)
+            said += [finding for rule in (*RULES, _ended) for finding in rule(subject)]
+            subjects.append(subject)
+        except UsageError as error:
+            wrong = Needs(line=found.line, name=found.name, text=redacted(str(error)))
             said.append(_unreadable(wrong, findings.origin))
-    said += [finding for each in subjects for rule in RULES for finding in rule(each)]
-    said += [finding for each in subjects for finding in _ended(each)]
     said += crowded_minute(subjects)
     return sorted(said, key=lambda each: each.line)
 
 
 def _subject(findings: Findings, found: Found, default_tz: str, after: datetime) -> Subject:
-    tz, options = found.tz or default_tz, found.options
-    terms = Terms(
-        expression=found.expression,
-        start_at=options.start_at,
-        end_at=options.end_at,
-        day_rule=DayRule(options.day_rule or "cron"),
-    )
-    terms, policy = settled(
-        terms, options.dst or "auto", gap=options.gap, overlap=options.overlap, name=found.name
-    )
-    coming = agenda(terms, load_zone(tz), policy, name=found.name)
+    tz, options = found.tz or default_tz, found.options.given()
+    options.pop("paused", None)  # of what it will do once it is resumed
+    kind, args = found.name, {}
+    if isinstance(found.runs, KindCall):
+        kind, args = found.runs.kind, dict(found.runs.args)
+    spec = schedule_spec(found.name, kind, cron=found.expression, tz=tz, args=args, **options)
+    coming = agenda_of(spec)
     cron = coming.expressions[0]
     table = (
-        Timetable(cron, coming.zone, policy.gap, policy.overlap) if isinstance(cron, Cron) else None
+        Timetable(cron, coming.zone, coming.policy.gap, coming.policy.overlap)
+        if isinstance(cron, Cron)
+        else None
     )
     return Subject(
         found=found, origin=findings.origin, tz=tz, agenda=coming, table=table, after=after
