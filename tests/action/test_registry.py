@@ -374,3 +374,15 @@ def test_one_function_may_be_two_kinds(registry: Registry) -> None:
     registry.job(name="quick", priority=9)(plus)
     registry.job(name="slow", priority=0)(plus)
     assert [(kind.name, kind.priority) for kind in registry.values()] == [("quick", 9), ("slow", 0)]
+
+
+def test_a_runner_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="write 'thread' or 'process'"):
+        Registry().job(runner="processes")(welcome)  # type: ignore[call-overload]  # as some would
+
+
+def test_what_is_async_has_no_process_apart() -> None:
+    async def waits() -> None: ...
+
+    with pytest.raises(UsageError, match="write it with def, or leave out runner"):
+        Registry().job(name="waits", runner="process")(waits)

@@ -180,6 +180,7 @@ def test_a_file_without_an_end_is_told() -> None:
     [
         *(("up", "zones.cron", "--children"), ("up", "zones.cron", "--slots")),
         *(("worker", "-a", "app", "--children"), ("worker", "-a", "app", "--threads")),
+        ("worker", "-a", "app", "--processes"),
     ],
 )
 def test_a_slip_of_the_finger_does_not_bring_the_machine_down(words: tuple[str, ...]) -> None:
@@ -193,6 +194,13 @@ def test_a_worker_that_would_never_rest_is_refused(option: str) -> None:
     result = invoke("worker", "-a", "app", option, "0")
     assert result.exit_code == 2
     assert "0 is too short: write " in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--threads", "--async"])
+def test_a_worker_is_told_once_how_many_jobs_run_at_once(option: str) -> None:
+    result = invoke("worker", "-a", "app", option, "8", "--processes", "2")
+    assert result.exit_code == 2
+    assert "write --threads or --processes" in result.stderr
 
 
 def test_a_file_that_is_missing_or_no_file_is_told(tmp_path: Path) -> None:

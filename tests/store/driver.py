@@ -286,6 +286,7 @@ class Driver(OperatorStory):
             {"ending": Ending.FAILED, "reason": "permanent"},
             {"ending": Ending.CANCELLED},
             {"ending": Ending.RELEASED, "began": False},
+            {"ending": Ending.LOST, "reason": "process died"},
         ]
         if job.spec.delivery is not Delivery.AT_MOST_ONCE:
             delay_s = float(self.random.choice([0, 5, 40]))

@@ -140,8 +140,12 @@ class Model:
             else:
                 self.refused[key[0]] += known
                 verdicts.append("stale")
-        for (n, _), settlement in sorted(accepted, key=lambda pair: pair[0]):
-            self.after(n, settlement)
+        for key, settlement in sorted(accepted, key=lambda pair: pair[0]):
+            if settlement.ending is Ending.LOST:
+                self.crash(key, began=True)
+                self.endings[key] = (worker, Ending.LOST)
+            else:
+                self.after(key[0], settlement)
         return verdicts
 
     def after(self, n: int, said: Settlement) -> None:

@@ -174,3 +174,12 @@ def test_a_request_is_for_one_job_only(world: World) -> None:
     other = world.start(worker)
     world.settle(worker, end(turn, Ending.RELEASED), end(other, Ending.RELEASED))
     assert [t.uuid for t in world.claim(worker)] == [other.uuid]
+
+
+def test_the_request_can_be_read_while_that_turn_runs_and_no_longer(world: World) -> None:
+    worker, turn = requested(world)
+    other = world.start(worker)
+    running = {turn[2:4], other[2:4]}
+    assert world.store.cancels(running) == {turn[2:4]}
+    assert world.store.cancels({(turn.job_id, turn.turn + 1)}) == set()
+    assert world.store.cancels(set()) == set()

@@ -6,7 +6,7 @@ import pytest
 from tests.store.world import World, end
 
 from timeball.core.payload import encode_result, storable
-from timeball.core.records import Settlement, Verdict
+from timeball.core.records import Delivery, Settlement, Verdict
 from timeball.core.states import Ending, State
 
 ACCEPTED, ALREADY, STALE = Verdict.ACCEPTED, Verdict.ALREADY, Verdict.STALE
@@ -284,3 +284,38 @@ def test_an_error_text_is_kept_as_it_was_made_storable(world: World, text: str) 
     error = storable(text)
     assert world.settle(worker, end(turn, Ending.FAILED, error=error)) == [ACCEPTED]
     assert world.job(turn).error == error
+
+
+@pytest.mark.parametrize("max_crashes", [1, 2, 3])
+def test_what_its_worker_calls_lost_costs_a_crash_and_one_too_many_quarantines(
+    world: World, max_crashes: int
+) -> None:
+    uuid, worker = world.submit(max_crashes=max_crashes), world.worker()
+    for crashes in range(max_crashes):
+        (turn,) = world.claim(worker)
+        assert turn.crashes == crashes
+        lost = end(turn, Ending.LOST, reason="process died", error_type="Lost", error="killed")
+        assert world.settle(worker, lost) == [ACCEPTED]
+        assert world.settle(worker, lost) == [ALREADY]
+    job = world.job(uuid)
+    assert (job.state, job.reason, job.error) == (State.FAILED, "quarantined", "killed")
+    assert (job.attempts, job.crashes, job.failures) == (max_crashes, max_crashes, 0)
+    assert (world.claim(worker), world.stale()) == ([], 0)
+    assert world.violations(quiesced=True) == []
+
+
+def test_what_may_run_once_at_most_and_was_lost_has_failed_and_its_neighbours_have_not(
+    world: World,
+) -> None:
+    worker = world.worker()
+    once, other = world.start(worker, delivery=Delivery.AT_MOST_ONCE), world.start(worker)
+    assert world.settle(worker, end(once, Ending.LOST), end(other)) == [ACCEPTED, ACCEPTED]
+    assert (world.state(once), world.job(once).reason) == (State.FAILED, "lost")
+    assert world.state(other) is State.SUCCEEDED
+
+
+def test_only_who_was_granted_a_turn_can_call_it_lost(world: World) -> None:
+    worker, thief = world.worker(), world.worker()
+    turn = world.start(worker, max_crashes=1)
+    assert world.settle(thief, end(turn, Ending.LOST)) == [STALE]
+    assert world.state(turn) is State.RUNNING

@@ -53,7 +53,9 @@ def command_kind(
             cancellation.close()
 
     takes = Parameters(accepted=frozenset(), required=frozenset(), context="context")
-    return kind_with(name, call, options=options, parameters=takes, place=place or str(command))
+    # A command is a process anyway, and is killed with its tree from where it was started.
+    here = {"runner": "thread", **options}
+    return kind_with(name, call, options=here, parameters=takes, place=place or str(command))
 
 
 def _facts(context: Context) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from timeball.action.parameters import Parameters
 from timeball.core.misfire import OCCURRENCE_ARG
@@ -18,6 +18,10 @@ NAME_MAX: Final = 256
 """Bytes of a name."""
 
 PRIORITY_MAX: Final = 9
+
+RunsIn = Literal["thread", "process"]
+"""Where a worker carries out a function: in a thread of its own process, or in a process apart,
+which it can kill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +50,14 @@ class Kind:
         is_async: Whether calling it gives a coroutine.
         retry: When an attempt that failed is followed by another.
         timeout_s: Seconds for one attempt; None is no limit. A coroutine is cancelled; a
-            function in a thread sees `Context.cancelled`.
+            function in a thread sees `Context.cancelled`; one in a process apart is killed.
         queue: Where its jobs line up.
         priority: 0 … 9, 9 first.
         max_crashes: Workers that may die in it before it is quarantined.
         delivery: Whether another attempt follows the death of a worker.
+        runner: "process": a worker carries it out in a process apart, which it kills with all that
+            it started once the time is up or a cancel is requested. None: as the worker does by
+            default. A `Scheduler` has one runner for all, and does not look here.
         schedules: When a job of this kind is made by the clock.
         place: Where it is defined, for people.
     """
@@ -65,6 +72,7 @@ class Kind:
     priority: int = PRIORITY_DEFAULT
     max_crashes: int = MAX_CRASHES_DEFAULT
     delivery: Delivery = Delivery.AT_LEAST_ONCE
+    runner: RunsIn | None = None
     schedules: tuple[CronSpec, ...] = ()
     place: str = ""
 
@@ -79,8 +87,18 @@ class Kind:
             raise UsageError(f"priority is {self.priority!r}: write 0 to 9; 9 starts first")
         if not (type(self.max_crashes) is int and self.max_crashes > 0):
             raise UsageError(f"max_crashes is {self.max_crashes!r}: write 1 or more")
+        self._check_runner()
         if self.delivery is Delivery.AT_MOST_ONCE and self.retry.max_retries:
             raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
+
+    def _check_runner(self) -> None:
+        if self.runner not in (None, *get_args(RunsIn)):
+            raise UsageError(f"runner is {self.runner!r}: write 'thread' or 'process'")
+        if self.is_async and self.runner == "process":
+            raise UsageError(
+                f"{self.name} is async, and a process apart runs plain functions: write it with "
+                "def, or leave out runner"
+            )
 
     @property
     def context_parameter(self) -> str | None:

@@ -61,7 +61,7 @@ async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
     scope: asyncio.Timeout | None = None
     try:
         arguments = _arguments(kind, turn, stop)
-        timeout_s = _timeout_s(kind, turn)
+        timeout_s = timeout_of(kind, turn)
         if timeout_s is None:  # a timer costs more than all the rest
             value = await kind.call(**arguments)
         else:
@@ -91,14 +91,15 @@ def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
         arguments[kind.parameters.context] = Context(
             turn,
             stop,
-            timeout_s=_timeout_s(kind, turn),
+            timeout_s=timeout_of(kind, turn),
             occurrence=occurrence,
             monotonic=time.monotonic,
         )
     return arguments
 
 
-def _timeout_s(kind: Kind, turn: Turn) -> float | None:
+def timeout_of(kind: Kind, turn: Turn) -> float | None:
+    """Return the seconds that one attempt may take: the job's own word before its kind's."""
     return kind.timeout_s if turn.timeout_s is None else turn.timeout_s
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, ParamSpec, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
-from timeball.action.kind import CronSpec, Kind
+from timeball.action.kind import CronSpec, Kind, RunsIn
 from timeball.action.parameters import Parameters
 from timeball.core.cron import load_zone, parse, resolve
 from timeball.core.misfire import OCCURRENCE_ARG, Catchup
@@ -41,6 +41,7 @@ class KindOptions(TypedDict, total=False):
     priority: int
     max_crashes: int
     delivery: Delivery | str
+    runner: RunsIn | None
 
 
 class JobOptions(KindOptions, total=False):

@@ -41,6 +41,20 @@ from timeball.cli.monitoring import log_format_option, metrics_option, say_url
     help="Jobs that may run at once in each process; coroutines share its event loop.",
 )
 @click.option(
+    "--processes",
+    type=click.IntRange(1, SLOTS_MAX),
+    metavar="N",
+    help="In place of --threads: plain functions run in processes apart, which a timeout or a "
+    "cancel kills.",
+)
+@click.option(
+    "--grace",
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    help="From SIGTERM to SIGKILL for a process apart.",
+)
+@click.option(
     "--children",
     type=click.IntRange(1, CHILDREN_MAX),
     default=1,
@@ -100,10 +114,15 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
     from timeball.worker.loop import WorkerConfig
     from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
+    given = ctx.get_parameter_source("slots")
+    if options["processes"] and given is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("both say how many jobs run at once: write --threads or --processes")
     worker = WorkerConfig(
         name=f"worker-{os.getpid()}",
         queues=options["queues"],
-        slots=options["slots"],
+        slots=options["processes"] or options["slots"],
+        runner="process" if options["processes"] else "thread",
+        grace_s=seconds(options["grace"]),
         drain_s=seconds(options["drain"]),
         lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
         poll_s=seconds(options["poll"], least_s=POLL_MIN_S),

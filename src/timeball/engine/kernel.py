@@ -79,9 +79,9 @@ class Kernel(Generic[A]):
         """For how many nanoseconds its threads have waited for its lock so far, and how often."""
         return self._section.lock_wait_ns, self._section.contended
 
-    def cancel(self) -> None:
-        """Cancel the asynchronous attempts that run; those in threads cannot be stopped."""
-        self._loop.cancel()
+    def cancel(self, attempt: A | None = None) -> None:
+        """Cancel one asynchronous attempt that runs, or all; a thread cannot be stopped."""
+        self._loop.cancel(attempt)
 
     def close(self) -> None:
         """End all threads, but for those whose attempt does not return."""

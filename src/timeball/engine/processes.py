@@ -377,5 +377,7 @@ class Processes:
             self._closed = True
         for slot in self._slots:
             slot.retire()  # all at once, since to leave takes a process a moment
+            if timeout_s <= 0:
+                slot.kill()
         for slot in self._slots:
             slot.close(max(0.0, until - time.monotonic()))

@@ -187,8 +187,13 @@ class Store(Protocol):
         """Record how turns ended; return what became of each, in order.
 
         A settlement is accepted iff its turn was granted to this worker by the lease it
-        names and has not ended. Others change nothing; stale ones are recorded.
+        names and has not ended. Others change nothing; stale ones are recorded. LOST says that
+        the attempt took its process with it: it costs a crash, and one too many fails the job.
         """
+        ...
+
+    def cancels(self, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return which of these running turns, as (job, turn), were asked to stop."""
         ...
 
     def promote(self, limit: int) -> Promoted:

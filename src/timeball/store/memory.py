@@ -18,6 +18,7 @@ from itertools import count
 from uuid import UUID
 
 from timeball.core.history import EntryRecord, StaleRecord
+from timeball.core.invariants import CRASH_REASONS
 from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import (
     CancelAnswer,
@@ -57,6 +58,7 @@ _EVENT = {
     Ending.RETRIED: Event.RETRY,
     Ending.SNOOZED: Event.SNOOZE,
     Ending.RELEASED: Event.RELEASE,
+    Ending.LOST: Event.EXPIRE,
 }
 """What a worker may say of a turn, and what that does to the job."""
 
@@ -145,7 +147,10 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             judged = zip(settlements, verdicts, strict=True)
             accepted = [said for said, verdict in judged if verdict is Verdict.ACCEPTED]
             for said in sorted(accepted, key=lambda said: said.job_id):
-                self._follow(self._rows[said.job_id], said, _EVENT[said.ending])
+                row = self._rows[said.job_id]
+                how = row.endings[said.turn].how
+                crashed = how.ending is Ending.LOST or how.reason in CRASH_REASONS
+                self._follow(row, how, _EVENT[how.ending], crashed=crashed)
             return verdicts
 
     def promote(self, limit: int) -> Promoted:
@@ -291,9 +296,11 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         if row and lease and (lease.lane, lease.seq, lease.worker) == (said.lane, said.seq, worker):
             ended = row.endings.get(said.turn)
             if ended is None:
-                row.endings[said.turn] = Ended(said, self._clock(), worker)
+                row.endings[said.turn] = Ended(_told(row, said), self._clock(), worker)
                 return Verdict.ACCEPTED
-            if (ended.said_by, ended.how.ending) == (worker, said.ending):
+            same = (ended.how.ending, ended.how.reason) == (said.ending, said.reason)
+            failed = said.ending is Ending.LOST and ended.how.reason in CRASH_REASONS
+            if ended.said_by == worker and (same or failed):
                 return Verdict.ALREADY
         if row:
             row.stale.append(StaleRecord(said.turn, worker, self._clock().timestamp()))
@@ -371,6 +378,14 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             for turn in lease.turns
             if turn.turn not in self._rows[turn.job_id].endings
         ]
+
+
+def _told(row: Row, said: Settlement) -> Settlement:
+    """Return what a worker says of a turn; of one that was lost what that costs its job."""
+    if said.ending is not Ending.LOST:
+        return said
+    ending, reason = _crash(row)
+    return said._replace(ending=ending, reason=reason or said.reason)
 
 
 def _crash(row: Row) -> tuple[Ending, str | None]:

@@ -36,6 +36,11 @@ class MemoryReading:
             known = {uuid: self._rows[self._ids[uuid]] for uuid in uuids if uuid in self._ids}
             return {uuid for uuid, row in known.items() if row.state in TERMINAL}
 
+    def cancels(self, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """See `Store.cancels`."""
+        with self._lock:
+            return {(n, turn) for n, turn in turns if _unwanted(self._rows.get(n), turn)}
+
     def jobs(self, only: JobFilter) -> list[Job]:
         """See `Store.jobs`."""
         with self._lock:
@@ -61,3 +66,7 @@ def _shown(row: Row, only: JobFilter) -> bool:
         and only.kind in {None, row.spec.kind}
         and (only.before_id is None or row.id < only.before_id)
     )
+
+
+def _unwanted(row: Row | None, turn: int) -> bool:
+    return row is not None and row.unwanted and (row.state, row.turn) == (State.RUNNING, turn)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from timeball.action.context import StopSign
-from timeball.action.kind import Kind
+from timeball.action.kind import Kind, RunsIn
 from timeball.action.python import carry_out, carry_out_async
-from timeball.core.outcomes import Outcome, Run, Unbegun, decide
+from timeball.core.outcomes import Outcome, Run, Stopped, Unbegun, decide
 from timeball.core.records import Settlement, Turn
+from timeball.core.states import Ending
+from timeball.engine.runner import Lost, Runner
+from timeball.worker.apart import run_apart
 from timeball.worker.begun import BegunTable
 from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
@@ -24,6 +27,12 @@ class Bench(NamedTuple):
     draw: Callable[[], float]
     begun: BegunTable | None
     herald: Herald | None = None
+    apart: Runner | None = None
+    """Where attempts run that are to run in a process of their own; None: there is no such place,
+    and they run in threads."""
+
+    runner: RunsIn = "thread"
+    """Where those run whose kind does not say."""
 
 
 class TurnAttempt:
@@ -41,6 +50,7 @@ class TurnAttempt:
 
     __slots__ = (
         "_arrived_s", "_began_s", "_bench", "is_async", "kind", "lock_ns", "stop", "tenure", "turn",
+        "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +62,8 @@ class TurnAttempt:
         self.is_async = kind.is_async
         self.lock_ns = 0
         self.stop = StopSign()
+        self.unwanted = False
+        """Whether a cancel was requested: who has been interrupted then is not to run again."""
         self._arrived_s = arrived_s
         self._began_s: float | None = None
         self._bench = bench
@@ -63,7 +75,10 @@ class TurnAttempt:
     def run(self) -> Settlement:
         """Carry it out in this thread."""
         self._begin()
-        return self._end(carry_out(self.kind, self.turn, self.stop))
+        apart = self._bench.apart
+        if apart is None or (self.kind.runner or self._bench.runner) == "thread":
+            return self._end(carry_out(self.kind, self.turn, self.stop))
+        return self._end(run_apart(apart, self.kind, self.turn, self.stop))
 
     async def run_async(self) -> Settlement:
         """Carry it out on this event loop."""
@@ -75,6 +90,11 @@ class TurnAttempt:
     def unbegun(self) -> Settlement:
         """Return the settlement that gives the turn back before it has begun."""
         return decide(self.turn, Unbegun("stopped"), _UNBEGUN, self.kind.retry, 0.0)
+
+    def cancel(self) -> None:
+        """Ask it to stop, for good: its cancel was requested."""
+        self.unwanted = True
+        self.stop.raise_()
 
     def interrupted(self) -> Settlement:
         """Return the settlement for an attempt that has not ended and is not waited for."""
@@ -91,7 +111,9 @@ class TurnAttempt:
     def _began_at(self, began_s: float) -> float:
         return self.turn.granted_at + (began_s - self._arrived_s)
 
-    def _end(self, outcome: Outcome) -> Settlement:
+    def _end(self, outcome: Outcome | Lost) -> Settlement:
+        if self.unwanted and isinstance(outcome, Unbegun):
+            outcome = Stopped("requested")
         settlement = self._settlement(outcome)
         # At most once means that no second attempt is granted even if this process dies now,
         # before it has settled: such a turn stays marked until then.
@@ -99,9 +121,19 @@ class TurnAttempt:
             self._bench.begun.clear(self.turn.job_id, self.turn.turn)
         return settlement
 
-    def _settlement(self, outcome: Outcome) -> Settlement:
+    def _settlement(self, outcome: Outcome | Lost) -> Settlement:
         began_s = self._began_s
         if began_s is None:
             return self.unbegun()
         run = Run(self._began_at(began_s), time.monotonic() - began_s)
+        if isinstance(outcome, Lost):
+            return Settlement(
+                *self.turn[:4],
+                Ending.LOST,
+                reason="process died",
+                began_at=run.began_at,
+                ran_s=run.ran_s,
+                error_type="Lost",
+                error=outcome.text,
+            )
         return decide(self.turn, outcome, run, self.kind.retry, self._bench.draw())

@@ -33,6 +33,7 @@ from timeball.errors import StoreUnavailable
 from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
+from timeball.worker.apart import processes
 from timeball.worker.begun import BegunTable
 from timeball.worker.loop import Worker, WorkerConfig
 from timeball.worker.telling import Counts, Lines, Teller
@@ -225,6 +226,7 @@ def work(brief: Brief, link: Link) -> None:
     if lines is not None:
         tellers.append(lines)
     worker.tell(*tellers, herald=None if lines is None else lines.begun)
+    worker.lend(processes(brief.loads, brief.log, brief.worker.grace_s))
     link.govern(worker)
     listener = Thread(target=store.listen, args=(worker.wake, done), daemon=True)
     listener.start()

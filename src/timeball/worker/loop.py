@@ -22,6 +22,7 @@ from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
+from timeball.action.kind import RunsIn
 from timeball.action.registry import Registry
 from timeball.chance import new_uuid
 from timeball.core.outcomes import Run, Unbegun, decide
@@ -30,6 +31,7 @@ from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
+from timeball.engine.runner import Runner
 from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
 from timeball.worker.attempt import Bench, TurnAttempt
@@ -68,6 +70,12 @@ class WorkerConfig:
 
     prefetch_s: float = 0.05
     """How far ahead it claims, at the rate at which its attempts end."""
+
+    runner: RunsIn = "thread"
+    """Where functions run whose kind does not say."""
+
+    grace_s: float = 5.0
+    """From SIGTERM to SIGKILL, for a process apart whose attempt is to end."""
 
 
 class _Stop(IntEnum):
@@ -117,12 +125,18 @@ class Worker:
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
-        self._poll_at = self._promote_at = 0.0
+        self._apart: Runner | None = None
+        self._poll_at = self._promote_at = self._heed_at = 0.0
 
     def tell(self, *tellers: Teller, herald: Herald | None = None) -> None:
         """Have these told of all that is granted and ends, and of what begins; before `work`."""
         self._tellers = tellers
         self._bench = self._bench._replace(herald=herald)
+
+    def lend(self, apart: Runner) -> None:
+        """Give it a place for attempts in processes apart, which it closes; before `work`."""
+        self._apart = apart
+        self._bench = self._bench._replace(apart=apart, runner=self._config.runner)
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, give back what has not begun, and return from `work`.
@@ -151,6 +165,7 @@ class Worker:
                 self._rest(_FOR_EVER)
             self._drain()
         finally:
+            self._end_apart()
             self._kernel.close()
 
     # One round. A verb that fails ends it; the next round sends the same again.
@@ -161,6 +176,7 @@ class Worker:
             self._register()
             self._settle()
             self._promote()
+            self._heed()
             self._claim()
             self._outages = 0
         except StoreUnavailable as error:
@@ -223,6 +239,18 @@ class Worker:
         rest_s = self._config.poll_s if next_due_s is None else min(self._config.poll_s, next_due_s)
         self._promote_at = time.monotonic() + rest_s
         self._woken = self._woken or moved > 0
+
+    def _heed(self) -> None:
+        """Ask attempts to stop whose cancel was requested."""
+        now_s = time.monotonic()
+        if now_s < self._heed_at:
+            return
+        self._heed_at = now_s + self._config.poll_s
+        running = {attempt.turn[2:4]: attempt for attempt in self._kernel.begun()}
+        wanted = {key for key, attempt in running.items() if not attempt.stop.raised}
+        for key in self._store.cancels(wanted) if wanted else ():
+            running[key].cancel()
+            self._kernel.cancel(running[key])
 
     def _claim(self) -> None:
         self._request = self._request or self._next_request()
@@ -294,7 +322,7 @@ class Worker:
         if self._unsettled:
             return 0.0
         if self._stopping:
-            return _FOR_EVER
+            return self._config.poll_s
         if self._tenure is None or self._lacking():
             return 0.0
         rest_s = min(self._poll_at, self._promote_at) - time.monotonic()
@@ -311,6 +339,7 @@ class Worker:
             attempt.stop.raise_()
         kernel.cancel()
         self._finish(time.monotonic() + _INTERRUPT_S, patience=_Stop.NOW)
+        self._end_apart()
         self._unsettled += [
             (lost.tenure, lost.turn, lost.interrupted()) for lost in kernel.abandon()
         ]
@@ -322,6 +351,11 @@ class Worker:
         if self._tenure is not None:
             with suppress(StoreUnavailable):  # then it will be swept
                 self._store.retire(self._tenure.worker)
+
+    def _end_apart(self) -> None:
+        """Kill what still runs in processes apart: what is given back must not go on."""
+        if self._apart is not None:
+            self._apart.close(0.0)
 
     def _finish(self, until_s: float, *, patience: _Stop) -> None:
         """Settle what ends, until nothing is held, or the time or the patience is over."""

@@ -83,8 +83,9 @@ def carried_out(dsn: str) -> Iterator[tuple[str, list[Plan]]]:
     assert len(turns) == 3 * TURNS
     run("succeed", "settle", settlement(worker, turns[:10], "succeeded"))
     run("succeed again", "settle", settlement(worker, turns[:10], "succeeded"))
-    run("retry", "settle", settlement(worker, turns[10:20], "retried"))
-    run("release", "settle", settlement(worker, turns[20:30], "released"))
+    for ten, event in enumerate(("retried", "released", "lost"), 1):
+        run(event, "settle", settlement(worker, turns[10 * ten :][:10], event))
+    run("cancels", "cancels", {"job_ids": [turn.job_id for turn in turns[40:50]]})
     run("promote", "promote", {"limit": 1_000})
     run("promote nothing", "promote", {"limit": 1_000})
     run("cancel pending", "cancel", {"uuid": specs[-1].uuid})

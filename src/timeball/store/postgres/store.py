@@ -213,6 +213,11 @@ class PostgresStore(PostgresSchedules):
         rows = self._run("settle", worker=worker, **_columns([bare]))
         return [Verdict(verdict) for verdict in rows[0][0]]
 
+    def cancels(self, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """See `Store.cancels`."""
+        rows = self._run("cancels", job_ids=sorted({job_id for job_id, _ in turns}))
+        return {(job_id, turn) for job_id, turn in rows}.intersection(turns)
+
     def promote(self, limit: int) -> Promoted:
         """See `Store.promote`."""
         return Promoted(*self._run("promote", limit=limit)[0])

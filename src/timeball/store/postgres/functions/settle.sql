@@ -1,6 +1,7 @@
--- event: succeed, retry, fail, snooze, release, cancel
+-- event: succeed, retry, fail, snooze, release, cancel, expire
 --   (running -> succeeded, failed, cancelled, scheduled, pending)
 -- Record how turns ended and return what became of each, in order: accepted, already, stale.
+-- One that its worker calls lost has failed where `crashed` says so.
 --
 -- Accepted iff the lease that the row names is this worker's and contains the turn, and the
 -- turn has not ended: the key of `ended` is the fence. Stale rows are recorded as events.
@@ -25,6 +26,11 @@ BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'settling needs READ COMMITTED' USING ERRCODE = 'TB002';
+    END IF;
+
+    IF 'lost' = ANY (p_events) THEN
+        SELECT crashed.events, crashed.reasons INTO p_events, p_reasons
+        FROM timeball.crashed(p_job_ids, p_turns, p_events, p_reasons) AS crashed;
     END IF;
 
     WITH given AS MATERIALIZED (
@@ -72,11 +78,11 @@ BEGIN
         p_worker, p_lanes, p_seqs, p_job_ids, p_turns, p_events, p_reasons, v_new, v_new_turns);
     PERFORM timeball.follow(
         array_agg(u.job_id), array_agg(u.turn), array_agg(u.event), array_agg(u.reason),
-        array_agg(CASE WHEN u.event <> 'released' THEN u.delay_s END),
+        array_agg(CASE WHEN u.event IN ('retried', 'snoozed') THEN u.delay_s END),
         array_agg(u.began IS NOT NULL))
     FROM unnest(p_job_ids, p_turns, p_events, p_reasons, p_delays_s, p_began, v_verdicts)
         AS u (job_id, turn, event, reason, delay_s, began, verdict)
-    WHERE u.verdict = 'accepted' AND u.event IN ('retried', 'snoozed', 'released')
+    WHERE u.verdict = 'accepted' AND u.event IN ('retried', 'snoozed', 'released', 'lost')
     HAVING count(*) > 0;
     RETURN v_verdicts;
 END

@@ -1,4 +1,4 @@
--- event: succeed, retry, fail, snooze, release, cancel
+-- event: succeed, retry, fail, snooze, release, cancel, expire
 --   (running -> succeeded, failed, cancelled, scheduled, pending)
 -- Record how turns ended; return accepted, already or stale for each; see the function.
 SELECT timeball.settle(
