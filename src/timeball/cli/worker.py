@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from timeball.cli.bounds import CHILDREN_MAX, LEASE_MIN_S, POLL_MIN_S, SLOTS_MAX
 from timeball.cli.database import dsn_option
 from timeball.cli.monitoring import log_format_option, metrics_option, say_url
+
+if TYPE_CHECKING:
+    from timeball.worker.loop import WorkerConfig
 
 
 @click.command()
@@ -102,31 +105,15 @@ from timeball.cli.monitoring import log_format_option, metrics_option, say_url
 @click.pass_context
 def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> None:
     """Run jobs until SIGTERM or Ctrl-C, which lets running jobs end; a second one does not."""
-    import os
-
     from timeball.cli.output import say
-    from timeball.cli.times import seconds
     from timeball.client.connect import open_store
     from timeball.core.upkeep import Keep
     from timeball.observe.endpoint import address
     from timeball.observe.transitions import LogFormat, configure
     from timeball.worker.child import Load
-    from timeball.worker.loop import WorkerConfig
     from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
-    given = ctx.get_parameter_source("slots")
-    if options["processes"] and given is not click.core.ParameterSource.DEFAULT:
-        raise click.UsageError("both say how many jobs run at once: write --threads or --processes")
-    worker = WorkerConfig(
-        name=f"worker-{os.getpid()}",
-        queues=options["queues"],
-        slots=options["processes"] or options["slots"],
-        runner="process" if options["processes"] else "thread",
-        grace_s=seconds(options["grace"]),
-        drain_s=seconds(options["drain"]),
-        lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
-        poll_s=seconds(options["poll"], least_s=POLL_MIN_S),
-    )
+    worker = _worker(ctx, options)
     metrics, log = options["metrics"] and address(options["metrics"]), options["log_format"]
     configure(LogFormat(log))
     store, close = open_store(options["dsn"])
@@ -146,6 +133,27 @@ def command(ctx: click.Context, /, apps: tuple[str, ...], **options: Any) -> Non
         ctx.exit(supervisor.run())
     finally:
         close()
+
+
+def _worker(ctx: click.Context, options: dict[str, Any]) -> WorkerConfig:
+    import os
+
+    from timeball.cli.times import seconds
+    from timeball.worker.loop import WorkerConfig
+
+    given = ctx.get_parameter_source("slots")
+    if options["processes"] and given is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("both say how many jobs run at once: write --threads or --processes")
+    return WorkerConfig(
+        name=f"worker-{os.getpid()}",
+        queues=options["queues"],
+        slots=options["processes"] or options["slots"],
+        drain_s=seconds(options["drain"]),
+        lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
+        poll_s=seconds(options["poll"], least_s=POLL_MIN_S),
+        runner="process" if options["processes"] else "thread",
+        grace_s=seconds(options["grace"]),
+    )
 
 
 def _kept_s(text: str) -> float | None:
