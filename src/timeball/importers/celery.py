@@ -239,11 +239,14 @@ class _Reading:
     def _note_limits(self) -> None:
         for place in self._settings["task_annotations"]:
             with self._out.losing(place.node.lineno, ""):
-                for pair in place.scope.pairs(place.node):
-                    for option in place.scope.pairs(pair.value):
-                        if option.key == "rate_limit":
-                            limit = Pair(pair.key, option.value, option.line)
-                            self._note_limit(limit, place.scope)
+                limits = [
+                    Pair(pair.key, option.value, option.line)
+                    for pair in place.scope.pairs(place.node)
+                    for option in place.scope.pairs(pair.value)
+                    if option.key == "rate_limit"
+                ]
+                for each in limits:
+                    self._note_limit(each, place.scope)
 
     def _note_limit(self, pair: Pair, scope: Scope) -> None:
         with self._out.losing(pair.line, pair.key):
