@@ -40,11 +40,13 @@ BEGIN
 
         PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_entry.lane);
         IF NOT timeball.passed(v_entry.lane, v_entry.xid, p_job) THEN
+            -- Looked up again: an ending that a deletion took away would be met by no key.
             INSERT INTO timeball.ended (job_id, turn, event, reason)
-            VALUES (p_job, v_entry.turn, 'cancelled', 'requested')
+            SELECT p_job, latest.turn, 'cancelled', 'requested'
+            FROM timeball.latest_entry(p_job) AS latest WHERE latest.turn = v_entry.turn
             ON CONFLICT DO NOTHING;
             IF NOT FOUND THEN
-                CONTINUE;  -- it was cancelled or skipped while this waited for the lane
+                CONTINUE;  -- it was cancelled, skipped or deleted while this waited for the lane
             END IF;
             -- The decision takes a place in the lane's order, like a claim.
             INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
@@ -54,7 +56,7 @@ BEGIN
         END IF;
 
         PERFORM 1 FROM timeball.job WHERE job.id = p_job FOR NO KEY UPDATE;
-        IF NOT EXISTS (
+        IF FOUND AND NOT EXISTS (
             SELECT FROM timeball.ended WHERE ended.job_id = p_job AND ended.turn = v_entry.turn
         ) THEN
             INSERT INTO timeball.event (kind, job_id, turn)

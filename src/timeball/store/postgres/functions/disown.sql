@@ -1,6 +1,6 @@
 -- Take back endings that were just written for jobs that do not exist any more, and return
--- the other ones. A part of `settle`, as a later statement: what a deletion took away while
--- the insert waited for it is seen only by a newer snapshot.
+-- the other ones. A part of `settle` and `expire`, as a later statement: what a deletion took
+-- away while the insert waited is seen only by a newer snapshot.
 CREATE OR REPLACE FUNCTION timeball.disown(
     p_jobs bigint[], p_turns integer[], OUT o_jobs bigint[], OUT o_turns integer[]
 ) LANGUAGE plpgsql

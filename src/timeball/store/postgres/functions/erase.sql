@@ -23,7 +23,13 @@ DELETE FROM timeball.unique_key USING (
     FOR UPDATE OF taken SKIP LOCKED
 ) AS free
 WHERE unique_key.key = free.key;
-DELETE FROM timeball.deadline WHERE deadline.job_id = ANY (p_jobs);
+-- One that `lapse` is looking at is dropped there: it may be waiting for a lane.
+DELETE FROM timeball.deadline USING (
+    SELECT late.job_id FROM timeball.deadline AS late
+    WHERE late.job_id = ANY (p_jobs) ORDER BY late.job_id
+    FOR UPDATE SKIP LOCKED
+) AS free
+WHERE deadline.job_id = free.job_id;
 DELETE FROM timeball.job WHERE job.id = ANY (p_jobs);
 INSERT INTO timeball.deletion (upto, jobs)
 SELECT max(gone.id), count(*) FROM unnest(p_jobs) AS gone (id) HAVING count(*) > 0

@@ -15,6 +15,7 @@ DECLARE
     v_turns integer[];
     v_events text[];
     v_reasons text[];
+    v_kept bigint[];
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -76,6 +77,15 @@ BEGIN
     )
     SELECT array_agg(w.job_id), array_agg(w.turn), array_agg(w.event), array_agg(w.reason)
     INTO v_jobs, v_turns, v_events, v_reasons FROM written AS w;
+
+    -- A turn may have been settled, and its job deleted, since it was seen open.
+    IF EXISTS (SELECT FROM timeball.deletion WHERE deletion.upto >= ANY (v_jobs)) THEN
+        SELECT kept.o_jobs INTO v_kept FROM timeball.disown(v_jobs, v_turns) AS kept;
+        SELECT array_agg(u.job_id), array_agg(u.turn), array_agg(u.event), array_agg(u.reason)
+        INTO v_jobs, v_turns, v_events, v_reasons
+        FROM unnest(v_jobs, v_turns, v_events, v_reasons) AS u (job_id, turn, event, reason)
+        WHERE u.job_id = ANY (v_kept);
+    END IF;
 
     INSERT INTO timeball.event (kind, worker, detail)
     SELECT 'worker_expired', p_worker, format('%s open turns', coalesce(cardinality(v_jobs), 0))

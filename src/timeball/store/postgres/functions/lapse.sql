@@ -3,9 +3,9 @@
 -- skips those that it meets; this finds the others: in a paused queue, where no worker is, or
 -- held back. Jobs without a deadline are never looked at.
 --
--- Held ones first, while no lane is locked; then each lane in the order of a claim, under its
--- lock, like a cancel. One that is running may be given back before it begins, so that its
--- deadline stays on the list, behind the others.
+-- Each lane in the order of a claim, under its lock, like a cancel; held ones last, when there
+-- is nothing more to wait for: who has a lane may wait for one of them. A job that is running
+-- may be given back before it begins, so that its deadline stays on the list, behind the others.
 CREATE OR REPLACE FUNCTION timeball.lapse(p_limit integer) RETURNS integer LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -14,7 +14,7 @@ AS $function$
 DECLARE
     v_jobs bigint[];
     v_some integer;
-    v_lapsed integer;
+    v_lapsed integer := 0;
     v_lane integer;
 BEGIN
     PERFORM timeball.durable();
@@ -30,23 +30,6 @@ BEGIN
     IF v_jobs = '{}' THEN
         RETURN 0;
     END IF;
-
-    WITH late AS MATERIALIZED (
-        SELECT held.job_id FROM timeball.held
-        WHERE held.job_id = ANY (v_jobs) AND held.expires_at <= timeball.now()
-        ORDER BY held.job_id
-        FOR UPDATE SKIP LOCKED
-    ),
-    gone AS (
-        DELETE FROM timeball.held USING late WHERE held.job_id = late.job_id
-        RETURNING held.job_id, held.turn
-    ),
-    written AS (
-        INSERT INTO timeball.ended (job_id, turn, event, reason)
-        SELECT gone.job_id, gone.turn, 'expired', 'expired' FROM gone ORDER BY gone.job_id
-        RETURNING 1
-    )
-    SELECT count(*) INTO v_lapsed FROM written;
 
     FOR v_lane IN
         SELECT lane.id FROM timeball.lane
@@ -75,6 +58,23 @@ BEGIN
         ) AS newest
         WHERE v_some > 0;
     END LOOP;
+
+    WITH late AS MATERIALIZED (
+        SELECT held.job_id FROM timeball.held
+        WHERE held.job_id = ANY (v_jobs) AND held.expires_at <= timeball.now()
+        ORDER BY held.job_id
+        FOR UPDATE SKIP LOCKED
+    ),
+    gone AS (
+        DELETE FROM timeball.held USING late WHERE held.job_id = late.job_id
+        RETURNING held.job_id, held.turn
+    ),
+    written AS (
+        INSERT INTO timeball.ended (job_id, turn, event, reason)
+        SELECT gone.job_id, gone.turn, 'expired', 'expired' FROM gone ORDER BY gone.job_id
+        RETURNING 1
+    )
+    SELECT v_lapsed + count(*) INTO v_lapsed FROM written;
 
     DELETE FROM timeball.deadline
     WHERE deadline.job_id = ANY (v_jobs) AND timeball.has_ended(deadline.job_id);

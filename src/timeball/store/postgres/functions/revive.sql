@@ -3,8 +3,10 @@
 -- revived, refused, or clashed, where its unique key is another one's now. They go to the back
 -- of their lanes; the counts against which their budgets are held begin at nothing.
 --
--- Locks the job rows in the order of their ids; what is decided is read by a later statement,
--- so that of two revivals the second finds the turn that the first has made.
+-- Locks the rows of jobs that have ended, in the order of their ids; what is decided is read by
+-- a later statement, so that of two revivals the second finds the turn that the first has made.
+-- Not those of the others: a key may be some caller's for as long as he likes, and who settles
+-- must not wait for that.
 CREATE OR REPLACE FUNCTION timeball.revive(p_uuids uuid[])
 RETURNS TABLE (uuid uuid, queue text, answer text) LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -13,6 +15,7 @@ SET enable_mergejoin = off
 AS $function$
 #variable_conflict use_column
 DECLARE
+    v_locked bigint[];
     v_ripe bigint[];
     v_clashed bigint[];
 BEGIN
@@ -20,11 +23,14 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'reviving needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;
-    PERFORM 1 FROM timeball.job WHERE job.uuid = ANY (p_uuids) ORDER BY job.id FOR NO KEY UPDATE;
-
+    v_locked := array(
+        SELECT job.id FROM timeball.job
+        WHERE job.uuid = ANY (p_uuids) AND timeball.has_ended(job.id)
+        ORDER BY job.id
+        FOR NO KEY UPDATE);
     v_ripe := array(
-        SELECT jobs.id FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
-        WHERE job.uuid = ANY (p_uuids) AND jobs.state IN ('failed', 'cancelled', 'skipped'));
+        SELECT jobs.id FROM timeball.jobs
+        WHERE jobs.id = ANY (v_locked) AND jobs.state IN ('failed', 'cancelled', 'skipped'));
     v_clashed := timeball.retake_keys(v_ripe);
     RETURN QUERY
     WITH found AS MATERIALIZED (

@@ -43,6 +43,7 @@ BEGIN
     INSERT INTO timeball.event (kind, job_id, turn, worker, detail)
     SELECT 'stale_settlement', u.job_id, u.turn, p_worker, u.event
     FROM unnest(p_job_ids, p_turns, p_events, v_verdicts) AS u (job_id, turn, event, verdict)
+    JOIN timeball.job ON job.id = u.job_id  -- of a deleted one nothing is kept
     WHERE u.verdict = 'stale'
     ORDER BY u.job_id, u.turn;
     RETURN v_verdicts;
