@@ -45,9 +45,7 @@ def running(store: PostgresStore, worker: int, **fields: object) -> Turn:
 def let_pass(session: Session, job: int) -> None:
     """Let the deadline of a job be now."""
     session.run("UPDATE timeball.job SET expires_at = clock_timestamp() WHERE id = %s", [job])
-    session.run(
-        "UPDATE timeball.deadline SET look_at = clock_timestamp() WHERE job_id = %s", [job]
-    )
+    session.run("UPDATE timeball.deadline SET look_at = clock_timestamp() WHERE job_id = %s", [job])
 
 
 def keyed(uuid: UUID) -> dict[str, object]:
