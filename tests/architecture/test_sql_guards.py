@@ -30,11 +30,11 @@ ONE_ROW = re.compile(r"WHERE \w+\.(?:id|name) = [pv]_\w+")
 LISTS = re.compile(r"CHECK \((\w+) IN \(([^)]*)\)")
 # Files that append to the ledger without a transition -> why that is none.
 NO_TRANSITION = {
-    "functions/admit.sql": "who waited for the run before him is pending before and after",
+    "functions/admit_keys.sql": "who waited for room in his key is pending before and after",
     "functions/disown.sql": "takes back what its own transaction wrote about a deleted job",
     "functions/erase.sql": "deleting: a terminal job has no next state",
     "functions/trim_leases.sql": "deleting: of none of its jobs anything is left",
-    "functions/register.sql": "who waited for a worker of his kind is pending before and after",
+    "functions/line_up.sql": "a part of others, which say why what was held may start now",
 }
 
 

@@ -16,6 +16,7 @@ from tests.store.schedule_story import LANES, hourly
 from tests.store.world import World, end
 
 from timeball.core.audit import audit_schedules
+from timeball.core.limits import Scope
 from timeball.core.records import Delivery, JobSpec, Settlement, Turn
 from timeball.core.states import Ending
 from timeball.errors import WorkerExpired
@@ -55,6 +56,7 @@ class Driver(OperatorStory):
             *[self.cancel, self.repeat_claim, self.fire, self.revive, self.unique] * 2,
             *[self.delete, self.trim, self.lapse],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
+            *[self.limit] * 2,
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
             *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
         ]
@@ -139,6 +141,7 @@ class Driver(OperatorStory):
                 max_retries=self.random.randrange(3),
                 max_crashes=self.random.randrange(1, 3),
                 delivery=self.random.choice(list(Delivery)),
+                key=self.random.choice([None, None, "k1", "k2", "t1"]),
             )
         )
 
@@ -146,6 +149,17 @@ class Driver(OperatorStory):
         spec = self.random.choice([job for job in self.model.jobs if not job.gone]).spec
         for store in self.stores:
             assert store.submit([spec]) == [(store.get(spec.uuid).id, spec.uuid)]
+        self.model.admit({spec.key})
+        self.model.arrive()
+
+    def limit(self) -> None:
+        scope, name = self.random.choice(
+            [*[(Scope.KEY, key) for key in ("k1", "k*", "t1")], *[(Scope.QUEUE, q) for q in "xy"]]
+        )
+        at_once = self.random.choice([None, 1, 2, 3])
+        for store in self.stores:
+            store.limit(scope, name, at_once)
+            assert store.limits() == self.model.limit(scope, name, at_once)
 
     def cancel(self) -> None:
         n = self.random.randrange(len(self.model.jobs))

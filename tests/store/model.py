@@ -7,7 +7,7 @@ says beforehand what every verb must answer.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from timeball.core.records import Delivery, JobSpec, Settlement
@@ -34,6 +34,8 @@ class Thing:
     crashes: int = 0
     due: float = 0.0
     orphan_since: float | None = None
+    waits_since: float | None = None
+    """For room among the jobs of its key."""
     asked: bool = False
     forgiven: tuple[int, int] = (0, 0)
     """Failures and crashes from before it was last revived."""
@@ -64,6 +66,11 @@ class Model:
 
     refused: Counter[int] = field(default_factory=Counter)
     """Stale settlements by job."""
+    limits: dict[tuple[str, str], int] = field(default_factory=dict)
+    counted: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Against the limit of a key or a queue: which jobs."""
+    coming: list[int] = field(default_factory=list)
+    """Who is about to line up: all who do so by one call are put in the order of their ids."""
 
     @property
     def stale(self) -> int:
@@ -84,17 +91,80 @@ class Model:
             job.state, job.due = State.SCHEDULED, spec.run_at.timestamp()
         else:
             self.enter(len(self.jobs) - 1)
+        self.arrive()
+        self.admit({spec.key})
+        self.arrive()
 
     def enter(self, n: int) -> None:
         job = self.jobs[n]
         job.state, job.orphan_since = State.PENDING, None
-        self.lanes.setdefault((job.spec.queue, job.spec.priority), []).append(n)
+        if job.spec.key is None:
+            self.coming.append(n)
+        else:
+            job.waits_since = self.now
+
+    def arrive(self) -> int:
+        for n in sorted(self.coming):
+            spec = self.jobs[n].spec
+            self.lanes.setdefault((spec.queue, spec.priority), []).append(n)
+        count, self.coming = len(self.coming), []
+        return count
+
+    # Limits
+
+    def limit_of(self, key: str) -> int:
+        """A key's own limit, else that of a name with *, else 1."""
+        return self.limits.get(("key", key), self.limits.get(("key", f"{key[0]}*"), 1))
+
+    def admit(self, keys: set[str | None]) -> None:
+        served = set().union(*(q for w, q in self.queues.items() if w not in self.dead), set())
+        for key in keys - {None}:
+            waiting = [
+                (-job.spec.priority, job.waits_since, n)
+                for n, job in enumerate(self.jobs)
+                if job.waits_since is not None
+                and (job.spec.key, job.spec.queue in served) == (key, True)
+            ]
+            room = self.limit_of(key) - len(self.counted["key", key])
+            for _, _, n in sorted(waiting)[: max(0, room)]:
+                self.counted["key", key].add(n)
+                self.jobs[n].waits_since = None
+                self.coming.append(n)
+
+    def free(self, n: int) -> set[str | None]:
+        """What room a job leaves behind, as the keys that have some now."""
+        held = [limit for limit, jobs in self.counted.items() if n in jobs]
+        for limit in held:
+            self.counted[limit].remove(n)
+        return {name for scope, name in held if scope == "key"}
+
+    def limit(self, scope: str, name: str, at_once: int | None) -> list[tuple[str, str, int, int]]:
+        if at_once is None:
+            self.limits.pop((scope, name), None)
+        else:
+            self.limits[scope, name] = at_once
+        return self.used()
+
+    def used(self) -> list[tuple[str, str, int, int]]:
+        """What `limits` should answer."""
+        return [
+            (
+                *(scope, name, at_once),
+                sum(
+                    len(jobs)
+                    for (kind, held), jobs in self.counted.items()
+                    if kind == scope and (held == name or name == f"{held[0]}*")
+                ),
+            )
+            for (scope, name), at_once in sorted(self.limits.items())
+        ]
 
     def register(self, worker: int, kinds: set[str], queues: set[str]) -> None:
         self.kinds[worker], self.queues[worker] = kinds, queues
         for n, job in enumerate(self.jobs):
             if job.orphan_since is not None and job.spec.kind in kinds:
                 self.enter(n)
+        self.arrive()
 
     def claim(self, worker: int, limit: int) -> list[Key] | None:
         if worker in self.dead:
@@ -103,16 +173,23 @@ class Model:
         # Python sorts stably, so that of equal classes the older lane comes first.
         for queue, priority in sorted(self.lanes, key=lambda lane: -lane[1]):
             if queue in self.queues[worker]:
-                self.empty(self.lanes[queue, priority], worker, limit, granted)
+                self.empty((queue, priority), worker, limit, granted)
         return granted
 
-    def empty(self, lane: list[int], worker: int, limit: int, granted: list[Key]) -> None:
-        while lane and len(granted) < limit:
+    def empty(self, where: tuple[str, int], worker: int, limit: int, granted: list[Key]) -> None:
+        lane = self.lanes[where]
+        while lane and len(granted) < limit and self.has_room(where[0]):
             n = lane.pop(0)
             if self.is_late(n):
                 self.skip(n)
             else:
                 granted.append(self.grant(n, worker))
+                if ("queue", where[0]) in self.limits:
+                    self.counted["queue", where[0]].add(n)
+
+    def has_room(self, queue: str) -> bool:
+        at_once = self.limits.get(("queue", queue))
+        return at_once is None or len(self.counted["queue", queue]) < at_once
 
     def grant(self, n: int, worker: int) -> Key:
         job = self.jobs[n]
@@ -140,12 +217,15 @@ class Model:
             else:
                 self.refused[key[0]] += known
                 verdicts.append("stale")
+        room = {key for (n, _), _ in accepted for key in self.free(n)}
         for key, settlement in sorted(accepted, key=lambda pair: pair[0]):
             if settlement.ending is Ending.LOST:
                 self.crash(key, began=True)
                 self.endings[key] = (worker, Ending.LOST)
             else:
                 self.after(key[0], settlement)
+        self.admit(room)
+        self.arrive()
         return verdicts
 
     def after(self, n: int, said: Settlement) -> None:
@@ -181,6 +261,8 @@ class Model:
             job.asked = True
             return "requested"
         self.rule_out(n, Ending.CANCELLED)
+        self.admit({job.spec.key})
+        self.arrive()
         return "cancelled"
 
     def rule_out(self, n: int, ending: Ending) -> None:
@@ -188,8 +270,9 @@ class Model:
         lane = self.lanes.get((job.spec.queue, job.spec.priority), [])
         if n in lane:
             lane.remove(n)
-        job.state, job.orphan_since = FINAL[ending], None
+        job.state, job.orphan_since, job.waits_since = FINAL[ending], None, None
         self.endings[n, job.turn] = (None, ending)
+        self.free(n)
 
     def is_late(self, n: int) -> bool:
         job = self.jobs[n]
@@ -228,7 +311,8 @@ class Model:
     def replace(self, n: int) -> bool:
         """Whether a job gives way to a newer one of its key: only where it is held back."""
         job = self.jobs[n]
-        held = job.state is State.SCHEDULED or job.orphan_since is not None
+        waits = (job.orphan_since, job.waits_since) != (None, None)
+        held = job.state is State.SCHEDULED or waits
         if held:
             self.rule_out(n, Ending.CANCELLED)
         return held
@@ -248,6 +332,8 @@ class Model:
                 job.deadline = False
                 job.forgiven = (job.failures, job.crashes)
                 self.enter(n)
+        self.admit({self.jobs[n].spec.key for n in numbers if not self.jobs[n].gone})
+        self.arrive()
         return [answers[n] for n in numbers]
 
     def delete(self, numbers: list[int]) -> list[str]:
@@ -272,7 +358,8 @@ class Model:
         ]
         for n in ripe:
             self.enter(n)
-        return len(ripe)
+        self.admit({job.spec.key for job in self.jobs})
+        return self.arrive()
 
     def next_due(self) -> float | None:
         return min(
@@ -286,8 +373,11 @@ class Model:
         fates: Counter[str] = Counter()
         left = sorted(self.open_turns(worker))
         self.dead.add(worker)
+        room = {key for n, _ in left for key in self.free(n)}
         for key in left:
             fates[self.crash(key, began=begun is None or key in begun)] += 1
+        self.admit(room)
+        self.arrive()
         return tuple(fates[fate] for fate in ("released", "lost", "failed", "cancelled"))
 
     def crash(self, key: Key, *, began: bool) -> str:

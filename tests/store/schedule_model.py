@@ -93,7 +93,8 @@ class ScheduleModel:
             numbers = list(range(len(self.model.jobs)))[-added:]
             waits = plan.queued.intersection(self.open_runs(plan))
             latest = plan.spec.overlap_runs == "allow" and not waits.intersection(ahead)
-            plan.runs = numbers[-1:] if latest else [*ahead, *numbers]
+            left = [n for n in ahead if not self.model.jobs[n].over]
+            plan.runs = numbers[-1:] if latest else [*left, *numbers]
 
     def admit(self) -> int:
         first = [runs[0] for plan in self.plans.values() if (runs := self.open_runs(plan))]
@@ -102,6 +103,7 @@ class ScheduleModel:
         for n in free:
             assert self.model.jobs[n].state is State.PENDING
             self.model.enter(n)
+            self.model.arrive()
         for plan in self.plans.values():
             plan.queued -= set(free)
         return len(free)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from timeball.core.audit import audit, audit_schedules
+from timeball.core.limits import limit_violations
 from timeball.core.records import (
     Firing,
     Job,
@@ -119,6 +120,7 @@ class World:
         report = audit(self.store.histories(), quiesced=quiesced)
         # Instants of the schedules are made up by the tests: none is expected.
         schedules = audit_schedules(self.store.schedule_histories(), lambda _: ())
+        report = report.including(limit_violations(self.store.holdings()))
         return [*map(str, report.violations), *(str(v) for v in schedules if v.invariant == "I16")]
 
 

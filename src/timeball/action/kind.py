@@ -58,6 +58,8 @@ class Kind:
         runner: "process": a worker carries it out in a process apart, which it kills with all that
             it started once the time is up or a cancel is requested. None: as the worker does by
             default. A `Scheduler` has one runner for all, and does not look here.
+        key: Of the jobs with the same key only so many are under way at once as its limit
+            says, else one; `{argument}` in it stands for what the job has as that argument.
         schedules: When a job of this kind is made by the clock.
         place: Where it is defined, for people.
     """
@@ -73,12 +75,15 @@ class Kind:
     max_crashes: int = MAX_CRASHES_DEFAULT
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     runner: RunsIn | None = None
+    key: str | None = None
     schedules: tuple[CronSpec, ...] = ()
     place: str = ""
 
     def __post_init__(self) -> None:
         _check_name("name", self.name)
         _check_name("queue", self.queue)
+        if self.key is not None:
+            _check_name("key", self.key)
         if self.timeout_s is not None and not (
             math.isfinite(self.timeout_s) and self.timeout_s > 0
         ):

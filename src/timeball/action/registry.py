@@ -42,6 +42,7 @@ class KindOptions(TypedDict, total=False):
     max_crashes: int
     delivery: Delivery | str
     runner: RunsIn | None
+    key: str | None
 
 
 class JobOptions(KindOptions, total=False):

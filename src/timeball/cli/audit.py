@@ -49,9 +49,11 @@ def audited(store: Store, *, quiesced: bool) -> Report:
     """Return the audit of all jobs and schedules of a store; see `timeball.core.audit`."""
     from timeball.client.specs import agenda_of
     from timeball.core.audit import audit
+    from timeball.core.limits import limit_violations
 
     tables = {each.spec.name: agenda_of(each.spec) for each in store.schedules()}
     report = audit(store.histories(), quiesced=quiesced)
+    report = report.including(limit_violations(store.holdings()))
     return report.including(schedule_violations(store.schedule_histories(), tables))
 
 

@@ -32,6 +32,7 @@ COMMANDS: Final = MappingProxyType(
         "worker": "Run workers for the jobs of some modules.",
         "submit": "Add a job.",
         "jobs": "Look at jobs, follow them, cancel them.",
+        "limits": "Say how many jobs of a key or a queue may be under way at once.",
         "cron": "Say when schedules run, and why then.",
         "batch": "Run many calls in this process, and draw how it went.",
         "db": "Start, stop and look after the database.",

@@ -47,6 +47,7 @@ def job_lines(job: Job, *, utc: bool) -> Iterator[str]:
         "state": job.state,
         "reason": job.reason,
         "queue": f"{job.queue}, priority {job.priority}",
+        "key": job.key,
         "attempts": f"{job.attempts} ({job.failures} failed, {job.crashes} crashed, "
         f"{job.max_retries} retries allowed)",
         "created": shown(job.created_at, utc=utc),

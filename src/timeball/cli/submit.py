@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
 @click.option("--queue")
 @click.option("--priority", type=int, help="0 to 9; 9 starts first.")
 @click.option("--max-retries", type=int)
+@click.option("--key", help="Of the jobs with this key only as many at once as its limit, else 1.")
 @click.option("--unique", metavar="KEY", help="Add nothing while another job of KIND has this key.")
 @click.option("--uuid", type=click.UUID, help="Submitting the same one again adds nothing.")
 @click.option("-a", "--app", multiple=True, metavar="MODULE|FILE", help="Check against these jobs.")
@@ -71,6 +72,7 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
         "queue": options["queue"],
         "priority": options["priority"],
         "max_retries": options["max_retries"],
+        "key": options["key"],
         "uuid": options["uuid"],
         "unique": options["unique"],
         "delay_s": _seconds(options["delay"]),

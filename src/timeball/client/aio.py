@@ -12,6 +12,7 @@ from uuid import UUID
 from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
+from timeball.core.limits import Limit
 from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
@@ -77,6 +78,16 @@ class AsyncClient:
     async def delete_many(self, jobs: Iterable[Handle | UUID]) -> list[DeleteAnswer]:
         """See `Client.delete_many`."""
         return await asyncio.to_thread(self.client.delete_many, jobs)
+
+    async def limit(
+        self, *, at_once: int | None, key: str | None = None, queue: str | None = None
+    ) -> None:
+        """See `Client.limit`."""
+        await asyncio.to_thread(self.client.limit, at_once=at_once, key=key, queue=queue)
+
+    async def limits(self) -> list[Limit]:
+        """See `Client.limits`."""
+        return await asyncio.to_thread(self.client.limits)
 
     async def get(self, job: Handle | UUID) -> Job:
         """See `Client.get`."""

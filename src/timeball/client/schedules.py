@@ -71,7 +71,7 @@ class Schedules:
                 "none", "all"), `catchup_window_s`, `catchup_limit`, `grace_s`,
                 `overlap_runs` ("allow", "skip", "queue_one", "replace"). The jobs:
                 `queue`, `priority`, `max_retries`, `max_crashes`, `timeout_s`,
-                `delivery`. And `source`, the file that declares it.
+                `delivery`, `key`. And `source`, the file that declares it.
 
         Raises:
             InvalidSchedule: The expression, the zone or a term is wrong, or it can never

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -35,7 +36,8 @@ MAX_CRASHES_LIMIT: Final = 1_000
 
 OPTIONS: Final = frozenset(
     {
-        *("args", "connection", "delay_s", "delivery", "expires_at", "max_crashes", "max_retries"),
+        *("args", "connection", "delay_s", "delivery", "expires_at", "key"),
+        *("max_crashes", "max_retries"),
         *("priority", "queue", "run_at", "timeout_s", "uuid"),
         *("unique", "unique_scope", "unique_until", "on_clash"),
     }
@@ -53,9 +55,13 @@ SCHEDULE_OPTIONS: Final = (
     _TERMS
     | _POLICY
     | _RUNS
-    | {"args", "source", "queue", "priority", "max_retries", "max_crashes", "timeout_s", "delivery"}
+    | {"args", "source", "queue", "priority", "max_retries", "max_crashes"}
+    | {"timeout_s", "delivery", "key"}
 )
 """The options of a schedule."""
+
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+"""An argument in a key."""
 
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -66,6 +72,7 @@ _DEFAULTS: Final = {
     "max_crashes": 3,
     "timeout_s": None,
     "delivery": Delivery.AT_LEAST_ONCE,
+    "key": None,
 }
 
 
@@ -87,11 +94,12 @@ def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpe
         raise UsageError(f"{', '.join(sorted(named))}: put it into args= with the others")
     if kind is not None and args is None:
         _check_clash(kind, options)
-    settings = _settings(kind, options)
+    given = named if args is None else args
+    settings = _settings(kind, options, given)
     return JobSpec(
         uuid=_uuid(options.get("uuid")),
         kind=kind.name if kind else checked_name("kind", str(job)),
-        args=_encoded(kind, named if args is None else args),
+        args=_encoded(kind, given),
         **_earliest(options.get("run_at"), options.get("delay_s")),
         expires_at=_deadline(options.get("expires_at"), options.get("run_at")),
         unique=unique_of(options),
@@ -132,7 +140,7 @@ def schedule_spec(
         args=_encoded(kind, given.get("args", {})),
         source=given.get("source", ""),
         **_runs(given),
-        **_settings(kind, given),
+        **_settings(kind, given, given.get("args", {})),
     )
 
 
@@ -176,7 +184,7 @@ def checked_name(what: str, name: str) -> str:
     return name
 
 
-def _settings(kind: Kind | None, options: dict[str, Any]) -> dict[str, Any]:
+def _settings(kind: Kind | None, options: dict[str, Any], args: object) -> dict[str, Any]:
     """Return the options that a spec carries: the call's, else the definition's, else defaults."""
     found = dict(_DEFAULTS)
     if kind is not None:
@@ -187,6 +195,7 @@ def _settings(kind: Kind | None, options: dict[str, Any]) -> dict[str, Any]:
             "max_crashes": kind.max_crashes,
             "timeout_s": kind.timeout_s,
             "delivery": kind.delivery,
+            "key": kind.key,
         }
     found |= {name: options[name] for name in found.keys() & options.keys()}
     checked_name("queue", str(found["queue"]))
@@ -195,12 +204,26 @@ def _settings(kind: Kind | None, options: dict[str, Any]) -> dict[str, Any]:
     _check_whole("max_crashes", found["max_crashes"], 1, MAX_CRASHES_LIMIT)
     if found["timeout_s"] is not None:
         _check_seconds("timeout_s", found["timeout_s"], least=0.001)
+    if found["key"] is not None:
+        found["key"] = _key(str(found["key"]), args)
     found["delivery"] = _delivery(found["delivery"])
     if found["delivery"] is Delivery.AT_MOST_ONCE:
         if options.get("max_retries"):
             raise UsageError("a job that runs at most once has no retries: leave max_retries out")
         found["max_retries"] = 0
     return found
+
+
+def _key(written: str, args: object) -> str:
+    """Return a key with what stands in it in braces replaced by the job's arguments."""
+    given = args if isinstance(args, Mapping) else {}
+    unknown = sorted(set(_PLACE.findall(written)) - given.keys())
+    if unknown:
+        raise UsageError(
+            f"key is {written!r}, and {', '.join(unknown)} is not among the job's arguments: "
+            "pass it, or pass key= yourself"
+        )
+    return checked_name("key", _PLACE.sub(lambda place: str(given[place[1]]), written))
 
 
 def _delivery(given: object) -> Delivery:

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from timeball.chance import new_uuid
+from timeball.client.limits import Limits
 from timeball.client.operator import Operator
 from timeball.client.schedules import Schedules
 from timeball.client.specs import OPTIONS, job_spec
@@ -50,7 +51,7 @@ class Handle:
         return self.client.cancel(self)
 
 
-class Client(Schedules, Operator):
+class Client(Schedules, Operator, Limits):
     """A program's access to a store. Usable as a context manager, from any thread.
 
     Args:
@@ -90,7 +91,9 @@ class Client(Schedules, Operator):
                 `priority` 0 … 9 (9 starts first), `run_at` (aware) or `delay_s` (seconds),
                 `expires_at` (aware: if it has not begun by then, it is skipped),
                 `max_retries`, `max_crashes`, `timeout_s`, `delivery`
-                ("at_least_once" or "at_most_once"), `uuid` (submitting the same one again
+                ("at_least_once" or "at_most_once"), `key` (of the jobs with the same one
+                only so many are under way at once as `limit` allows, of itself one),
+                `uuid` (submitting the same one again
                 adds nothing), `args` (a dictionary, in place of arguments by name, where a
                 name is also an option's) and `connection` (your own open psycopg
                 connection: the job is there if and only if you commit).

@@ -59,6 +59,8 @@ class JobSpec:
     """If it has not begun by then, aware, it is skipped."""
 
     unique: Unique | None = None
+    key: str | None = None
+    """Of the jobs with the same key only so many are under way at once as its limit says."""
 
 
 class Turn(NamedTuple):
@@ -93,6 +95,9 @@ class Turn(NamedTuple):
 
     ready_at: float = 0.0
     """Epoch seconds on the store's clock: from then on this turn might start."""
+
+    limited: bool = False
+    """When it ends, another turn that waits for its key or its queue may have room."""
 
 
 class Settlement(NamedTuple):
@@ -193,6 +198,7 @@ class Job:
     result: Any = None
     expires_at: datetime | None = None
     """If it has not begun by then, it is skipped."""
+    key: str | None = None
 
 
 class OverlapRuns(StrEnum):
@@ -226,6 +232,7 @@ class ScheduleSpec:
     max_crashes: int = MAX_CRASHES_DEFAULT
     delivery: str = Delivery.AT_LEAST_ONCE
     timeout_s: float | None = None
+    key: str | None = None
     catchup: str = "last"
     catchup_window_s: float = 86_400.0
     """What is later than this never runs."""

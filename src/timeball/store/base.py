@@ -44,10 +44,12 @@ from timeball.core.records import (
 from timeball.core.states import State
 from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
+from timeball.store.limiting import Limiting
 
 CLAIM_MAX: Final = 1_000
 """Turns in one claim."""
 
+KEY_BUSY: Final = "key"  # why a job is held that waits for room among the jobs of its key
 NO_WORKER: Final = "no_worker"
 """Why a worker gives back a turn whose kind it does not know: the job waits for one that does."""
 
@@ -75,6 +77,7 @@ def schedule_job(spec: ScheduleSpec, uuid: UUID, args: str) -> JobSpec:
         max_crashes=spec.max_crashes,
         delivery=Delivery(spec.delivery),
         timeout_s=spec.timeout_s,
+        key=spec.key,
     )
 
 
@@ -95,7 +98,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Protocol):
+class Store(Limiting, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting
@@ -197,7 +200,7 @@ class Store(Protocol):
         ...
 
     def promote(self, limit: int) -> Promoted:
-        """Move up to `limit` scheduled jobs that have fallen due to the back of their lanes."""
+        """Let up to `limit` jobs line up that have fallen due, or whose key has room by now."""
         ...
 
     def lapse(self, limit: int) -> int:

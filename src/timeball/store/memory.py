@@ -19,10 +19,10 @@ from uuid import UUID
 
 from timeball.core.history import EntryRecord, StaleRecord
 from timeball.core.invariants import CRASH_REASONS
+from timeball.core.limits import Scope
 from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import (
     CancelAnswer,
-    Delivery,
     Expired,
     JobSpec,
     Promoted,
@@ -34,36 +34,28 @@ from timeball.core.records import (
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
-from timeball.store.base import CLAIM_MAX, NO_WORKER, NO_WORKER_REST
+from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
 from timeball.store.memory_keys import Key, Taken
+from timeball.store.memory_limits import MemoryLimits
 from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
 from timeball.store.memory_rows import (
+    SAID,
     Ended,
     Lane,
     Lease,
     Row,
     Tally,
     Worker,
+    crash,
     move,
-    spent,
+    told,
     turn_of,
 )
 from timeball.store.memory_schedules import MemorySchedules
 
-_EVENT = {
-    Ending.SUCCEEDED: Event.SUCCEED,
-    Ending.FAILED: Event.FAIL,
-    Ending.CANCELLED: Event.CANCEL,
-    Ending.RETRIED: Event.RETRY,
-    Ending.SNOOZED: Event.SNOOZE,
-    Ending.RELEASED: Event.RELEASE,
-    Ending.LOST: Event.EXPIRE,
-}
-"""What a worker may say of a turn, and what that does to the job."""
 
-
-class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
+class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -73,6 +65,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             now: The store's clock, aware. It must be quick, and must not call the store.
         """
         super().__init__(now)
+        MemoryLimits.__init__(self)
         self._numbers = count(1)
         self._keys: dict[Key, Taken] = {}
         self._held: dict[int, Row] = {}
@@ -90,6 +83,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             for spec, uuid in zip(specs, uuids, strict=True):
                 if uuid == spec.uuid:
                     self._add(spec)
+            self._line_up((), {spec.key for spec in specs if spec.key})
             return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
@@ -97,7 +91,11 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         with self._lock:
             if uuid not in self._ids:
                 return CancelAnswer.NOT_FOUND
-            return self._stop(self._rows[self._ids[uuid]])
+            row = self._rows[self._ids[uuid]]
+            answer = self._stop(row)
+            if answer is CancelAnswer.CANCELLED and row.spec.key:
+                self._line_up((), {row.spec.key})
+            return answer
 
     # Working
 
@@ -132,25 +130,29 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
                 turns += self._unknown(worker, newest)
             lanes = [] if turns else self._lanes_of(holder)
             for lane in lanes:
-                if lane.pending and len(turns) < limit:
+                room = self._room(Scope.QUEUE, lane.queue, limit - len(turns))
+                if lane.pending and room > 0:
                     lane.seq += 1
                     floor = floors.get(lane.id, lane.seq)
                     lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
-                    turns += self._grant(lease, lane, limit - len(turns))
+                    turns += self._grant(lease, lane, room)
             return list(turns)
 
     def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
         """See `Store.settle`."""
-        assert all(said.ending in _EVENT for said in settlements), "not for a worker to say"
+        assert all(said.ending in SAID for said in settlements), "not for a worker to say"
         with self._lock:
             verdicts = [self._record(worker, said) for said in settlements]
             judged = zip(settlements, verdicts, strict=True)
             accepted = [said for said, verdict in judged if verdict is Verdict.ACCEPTED]
-            for said in sorted(accepted, key=lambda said: said.job_id):
-                row = self._rows[said.job_id]
+            accepted.sort(key=lambda said: said.job_id)
+            rows = [self._rows[said.job_id] for said in accepted]
+            keys = {key for row in rows for key in self._free(row)}
+            for row, said in zip(rows, accepted, strict=True):
                 how = row.endings[said.turn].how
                 crashed = how.ending is Ending.LOST or how.reason in CRASH_REASONS
-                self._follow(row, how, _EVENT[how.ending], crashed=crashed)
+                self._follow(row, how, SAID[how.ending], crashed=crashed)
+            self._line_up((row for row in rows if row.on_its_way), keys)
             return verdicts
 
     def promote(self, limit: int) -> Promoted:
@@ -166,10 +168,11 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
                 if row.endings[row.turn - 1].at <= now - NO_WORKER_REST
             ]
             chosen = [*due, *known][:limit]
-            self._line_up(chosen)
-            later = [run_at for run_at, job_id in times if job_id in self._held]
-            next_due_s = max(0.0, (later[0] - now).total_seconds()) if later else None
-            return Promoted(len(chosen), next_due_s)
+            ripe = {row.spec.key for row in chosen if row.spec.key}
+            moved = self._line_up(chosen, ripe | self._waiting_keys(), limit)
+            later = min((row.run_at for row in self._held.values() if row.run_at), default=None)
+            next_due_s = max(0.0, (later - now).total_seconds()) if later else None
+            return Promoted(moved, next_due_s)
 
     # Staying alive
 
@@ -242,21 +245,32 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         return CancelAnswer.CANCELLED
 
     def _hold(self, row: Row, *, run_at: datetime | None = None, reason: str | None = None) -> None:
-        row.run_at, row.held_for = run_at, reason
+        row.run_at, row.held_for, row.held_at = run_at, reason, self._clock()
         self._held[row.id] = row
 
     def _let_go(self, row: Row) -> None:
         self._held.pop(row.id, None)
         row.run_at = row.held_for = None
 
-    def _line_up(self, rows: Iterable[Row]) -> None:
-        """Put jobs at the back of their lanes."""
-        for row in sorted(rows, key=lambda row: row.id):
+    def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = (), most: int = CLAIM_MAX) -> int:
+        """Put jobs at the back of their lanes, and those that `keys` have room for.
+
+        Those with a key wait until it has.
+        """
+        free: list[Row] = []
+        for row in rows:
             if row.state is State.SCHEDULED:
                 move(row, Event.DUE, State.PENDING)
+            if row.spec.key is None:
+                free.append(row)
+            else:
+                self._hold(row, reason=KEY_BUSY)
+        free += self._let_in(keys, most)
+        for row in sorted(free, key=lambda row: row.id):
             self._let_go(row)
             self._lane(row.spec).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
+        return len(free)
 
     def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
         """Return the jobs that wait for a worker that knows one of `kinds`, by id."""
@@ -280,6 +294,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             if self._is_late(row):
                 self._lapse(row)
                 continue
+            self._take(Scope.QUEUE, lane.queue, row)
             del lane.pending[row.id]
             move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
@@ -296,7 +311,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         if row and lease and (lease.lane, lease.seq, lease.worker) == (said.lane, said.seq, worker):
             ended = row.endings.get(said.turn)
             if ended is None:
-                row.endings[said.turn] = Ended(_told(row, said), self._clock(), worker)
+                row.endings[said.turn] = Ended(told(row, said), self._clock(), worker)
                 return Verdict.ACCEPTED
             same = (ended.how.ending, ended.how.reason) == (said.ending, said.reason)
             failed = said.ending is Ending.LOST and ended.how.reason in CRASH_REASONS
@@ -331,8 +346,6 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             move(row, event, State.PENDING)
             if end.reason == NO_WORKER:
                 self._hold(row, reason=NO_WORKER)
-            else:
-                self._line_up([row])
 
     def _cancel(self, row: Row, event: Event) -> None:
         self._rule_out(row, event, Ending.CANCELLED, "requested")
@@ -348,6 +361,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         move(row, event, FINAL_STATE[ending])
         self._let_go(row)
         self._lane(row.spec).pending.pop(row.id, None)
+        self._free(row)
         end = Settlement(0, 0, row.id, row.turn, ending, reason)
         row.endings[row.turn] = Ended(end, self._clock(), None)
 
@@ -355,16 +369,21 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
         """End every open turn of a worker, for good or so that another one may follow."""
         worker.gone = True
         fates: Counter[Ending] = Counter()
-        for turn in sorted(self._open_turns(worker), key=lambda turn: turn.job_id):
+        keys: set[str] = set()
+        turns = sorted(self._open_turns(worker), key=lambda turn: turn.job_id)
+        for turn in turns:
             row = self._rows[turn.job_id]
+            keys |= self._free(row)
             began = begun is None or (turn.job_id, turn.turn) in begun
-            ending, reason = _crash(row) if began else (Ending.RELEASED, None)
+            ending, reason = crash(row) if began else (Ending.RELEASED, None)
             # Nobody can say when it began; not before it was granted.
             began_at = turn.granted_at if began else None
             end = Settlement(*turn[:4], ending, reason, began_at=began_at)
             row.endings[row.turn] = Ended(end, self._clock(), None)
             self._follow(row, end, Event.EXPIRE, crashed=began)
             fates[Ending.CANCELLED if row.state is State.CANCELLED else ending] += 1
+        again = (self._rows[turn.job_id] for turn in turns)
+        self._line_up((row for row in again if row.on_its_way), keys)
         kinds = (Ending.RELEASED, Ending.LOST, Ending.FAILED, Ending.CANCELLED)
         return Expired(*(fates[ending] for ending in kinds))
 
@@ -378,20 +397,3 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading):
             for turn in lease.turns
             if turn.turn not in self._rows[turn.job_id].endings
         ]
-
-
-def _told(row: Row, said: Settlement) -> Settlement:
-    """Return what a worker says of a turn; of one that was lost what that costs its job."""
-    if said.ending is not Ending.LOST:
-        return said
-    ending, reason = _crash(row)
-    return said._replace(ending=ending, reason=reason or said.reason)
-
-
-def _crash(row: Row) -> tuple[Ending, str | None]:
-    """Return how a turn ends whose worker died in the middle of it."""
-    if row.spec.delivery is Delivery.AT_MOST_ONCE:
-        return Ending.FAILED, "lost"
-    if spent(row).crashes + 1 >= row.spec.max_crashes:
-        return Ending.FAILED, "quarantined"
-    return Ending.LOST, None

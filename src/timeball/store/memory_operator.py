@@ -30,13 +30,16 @@ class MemoryOperator(MemoryKeys, ABC):
     def _lapse(self, row: Row) -> None: ...
 
     @abstractmethod
-    def _line_up(self, rows: Iterable[Row]) -> None: ...
+    def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = ()) -> int: ...
 
     def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
         """See `Store.revive`."""
         with self._lock:
             known = sorted(self._ids[uuid] for uuid in set(uuids) & self._ids.keys())
-            answers = {self._rows[job].spec.uuid: self._revive(self._rows[job]) for job in known}
+            rows = [self._rows[job] for job in known]
+            answers = {row.spec.uuid: self._revive(row) for row in rows}
+            keys = {row.spec.key for row in rows if row.spec.key}
+            self._line_up([row for row in rows if row.on_its_way], keys)
             return [answers.get(uuid, ReviveAnswer.NOT_FOUND) for uuid in uuids]
 
     def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
@@ -102,5 +105,4 @@ class MemoryOperator(MemoryKeys, ABC):
         row.turn += 1
         row.tally = row.forgiven = row.tally._replace(delay_s=0.0)
         row.unwanted, row.deadline = False, None
-        self._line_up([row])
         return ReviveAnswer.REVIVED

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from timeball.core.history import (
     EndingRecord,
@@ -18,9 +18,21 @@ from timeball.core.history import (
     RevivalRecord,
     StaleRecord,
 )
+from timeball.core.limits import Scope
 from timeball.core.payload import decode_value
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
-from timeball.core.states import TERMINAL, Event, State, allowed
+from timeball.core.states import TERMINAL, Ending, Event, State, allowed
+
+SAID: Final = {
+    Ending.SUCCEEDED: Event.SUCCEED,
+    Ending.FAILED: Event.FAIL,
+    Ending.CANCELLED: Event.CANCEL,
+    Ending.RETRIED: Event.RETRY,
+    Ending.SNOOZED: Event.SNOOZE,
+    Ending.RELEASED: Event.RELEASE,
+    Ending.LOST: Event.EXPIRE,
+}
+"""What a worker may say of a turn, and what that does to the job."""
 
 
 class Tally(NamedTuple):
@@ -72,6 +84,10 @@ class Row:
     run_at: datetime | None = None
     held_for: str | None = None
     """Why it is pending and yet not in its lane."""
+    held_at: datetime | None = None
+    """Since when."""
+    holdings: list[tuple[Scope, str, float, int, int]] = field(default_factory=list)
+    """Against which limits its turns counted: scope, name, since when, turn, by which limit."""
     unwanted: bool = False
     """Its attempt was asked to stop: no other one follows."""
     cancels: list[float] = field(default_factory=list)
@@ -82,6 +98,12 @@ class Row:
     endings: dict[int, Ended] = field(default_factory=dict)
     """By turn: a turn ends once."""
     stale: list[StaleRecord] = field(default_factory=list)
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether it is pending and neither in its lane nor held."""
+        entered = self.entries[-1].turn if self.entries else 0
+        return self.state is State.PENDING and entered < self.turn and self.held_for is None
 
 
 @dataclass(slots=True)
@@ -125,6 +147,23 @@ def spent(row: Row) -> Tally:
     )
 
 
+def crash(row: Row) -> tuple[Ending, str | None]:
+    """Return how a turn ends whose worker died in the middle of it."""
+    if row.spec.delivery is Delivery.AT_MOST_ONCE:
+        return Ending.FAILED, "lost"
+    if spent(row).crashes + 1 >= row.spec.max_crashes:
+        return Ending.FAILED, "quarantined"
+    return Ending.LOST, None
+
+
+def told(row: Row, said: Settlement) -> Settlement:
+    """Return what a worker says of a turn; of one that was lost what that costs its job."""
+    if said.ending is not Ending.LOST:
+        return said
+    ending, reason = crash(row)
+    return said._replace(ending=ending, reason=reason or said.reason)
+
+
 def turn_of(row: Row, lease: Lease) -> Turn:
     """Return the turn of a job that a lease grants."""
     return Turn(
@@ -141,6 +180,7 @@ def turn_of(row: Row, lease: Lease) -> Turn:
         granted_at=lease.at.timestamp(),
         at_most_once=row.spec.delivery is Delivery.AT_MOST_ONCE,
         ready_at=row.entries[-1].at,
+        limited=any(turn == row.turn for *_, turn, _ in row.holdings),
     )
 
 
@@ -167,11 +207,12 @@ def job_of(row: Row) -> Job:
         began_at=how and _instant(how.began_at),
         ended_at=last.at if last and row.state in TERMINAL else None,
         worker=lease and lease.worker,
-        reason=how and how.reason,
+        reason=row.held_for or (how and how.reason),
         error_type=how and how.error_type,
         error=how and how.error,
         args=decode_value(row.spec.args),
         result=decode_value(how and how.result),
+        key=row.spec.key,
     )
 
 

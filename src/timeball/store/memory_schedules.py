@@ -206,7 +206,7 @@ class MemorySchedules(ABC):
     def _add(self, spec: JobSpec, *, queued: bool = False) -> int: ...
 
     @abstractmethod
-    def _line_up(self, rows: Iterable[Row]) -> None: ...
+    def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = ()) -> int: ...
 
     @abstractmethod
     def _stop(self, row: Row) -> CancelAnswer: ...
@@ -273,7 +273,8 @@ class MemorySchedules(ABC):
         rows = [self._rows[job_id] for job_id in jobs]
         waits = any(row.held_for == OVERLAP for row in ahead)
         latest = schedule.spec.overlap_runs == OverlapRuns.ALLOW and not waits
-        self._runs[schedule.id] = rows[-1:] if latest else [*ahead, *rows]
+        left = [row for row in ahead if row.state not in TERMINAL]  # the others were replaced
+        self._runs[schedule.id] = rows[-1:] if latest else [*left, *rows]
         self._schedules[schedule.spec.name] = schedule._replace(last_job=rows[-1].spec.uuid)
 
     def _decide(

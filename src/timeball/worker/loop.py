@@ -211,6 +211,8 @@ class Worker:
             took_ns = time.monotonic_ns() - asked_ns
             del self._unsettled[: len(batch)]
             self._note(tenure, batch, verdicts)
+            # Another one may have room now. A notification of that reaches only who listens.
+            self._woken = self._woken or any(turn.limited for _, turn, _ in group)
             if self._tellers:
                 turns = [turn for _, turn, _ in group]
                 told = list(zip(turns, batch, verdicts, strict=True))

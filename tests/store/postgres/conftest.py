@@ -12,6 +12,7 @@ from tests.store.postgres.processes import User, eventually
 from tests.store.postgres.sessions import Session
 
 from timeball.core.audit import audit
+from timeball.core.limits import limit_violations
 from timeball.store.postgres import PostgresStore, server
 from timeball.store.postgres.binaries import Binaries, find_binaries
 from timeball.store.postgres.embedded import EmbeddedPostgres, shutdown
@@ -85,5 +86,6 @@ def ledger(direct: str, pooler: str | None) -> Iterator[PostgresStore]:
     store = PostgresStore(pooler or direct)
     yield store
     report = audit(store.histories(), quiesced=False)
+    report = report.including(limit_violations(store.holdings()))
     store.close()
     assert not report.violations

@@ -86,8 +86,8 @@ def carried_out(dsn: str) -> Iterator[tuple[str, list[Plan]]]:
     for ten, event in enumerate(("retried", "released", "lost"), 1):
         run(event, "settle", settlement(worker, turns[10 * ten :][:10], event))
     run("cancels", "cancels", {"job_ids": [turn.job_id for turn in turns[40:50]]})
-    run("promote", "promote", {"limit": 1_000})
-    run("promote nothing", "promote", {"limit": 1_000})
+    run("promote", "promote", {"limit": 1_000, "after": ""})
+    run("promote nothing", "promote", {"limit": 1_000, "after": ""})
     run("cancel pending", "cancel", {"uuid": specs[-1].uuid})
     run("cancel running", "cancel", {"uuid": turns[-1].uuid})
     run("get running", "get", {"uuid": turns[-1].uuid})

@@ -239,7 +239,7 @@ def test_a_cancel_before_the_promotion_is_final(ledger: PostgresStore, session: 
     spec = due_job(ledger, one)
     one.begin()
     assert one.verb("cancel", uuid=spec.uuid) == [("cancelled",)]
-    assert two.verb("promote", limit=10)[0][0] == 0
+    assert two.verb("promote", limit=10, after="")[0][0] == 0
     one.commit()
     assert ledger.get(spec.uuid).state is State.CANCELLED
 
@@ -248,7 +248,7 @@ def test_a_cancel_after_the_promotion_is_final(ledger: PostgresStore, session: M
     one, two = session(), session()
     spec = due_job(ledger, one)
     one.begin()
-    assert one.verb("promote", limit=10)[0][0] == 1
+    assert one.verb("promote", limit=10, after="")[0][0] == 1
     two.verb_blocks("cancel", uuid=spec.uuid)
     one.commit()
     assert two.answer() == [("cancelled",)]
@@ -264,8 +264,8 @@ def test_two_promotions_at_once_share_the_work(ledger: PostgresStore, session: M
     for _ in range(4):
         due_job(ledger, one)
     one.begin()
-    assert one.verb("promote", limit=3)[0][0] == 3
-    assert two.verb("promote", limit=3)[0][0] == 1
+    assert one.verb("promote", limit=3, after="")[0][0] == 3
+    assert two.verb("promote", limit=3, after="")[0][0] == 1
     one.commit()
     assert len(claim_all(ledger, worker_of(ledger))) == 4
 
@@ -278,7 +278,7 @@ def test_a_promotion_moves_no_more_than_its_limit_under_any_plan(
     for _ in range(6):
         due_job(ledger, one)
     one.run(f"SET enable_{off} = off")
-    assert [one.verb("promote", limit=4)[0][0] for _ in range(3)] == [4, 2, 0]
+    assert [one.verb("promote", limit=4, after="")[0][0] for _ in range(3)] == [4, 2, 0]
 
 
 def test_a_job_released_while_its_worker_registers_is_found_by_a_promotion(
@@ -307,7 +307,7 @@ def test_a_registration_beside_a_promotion_gives_one_entry(
     ledger.settle(stranger, [Settlement(*turn[:4], Ending.RELEASED, reason=NO_WORKER)])
     one, two = session().begin(), session()
     ((worker,),) = one.run(statement("register"), WORKER)
-    assert two.verb("promote", limit=10)[0][0] == 0
+    assert two.verb("promote", limit=10, after="")[0][0] == 0
     one.commit()
     assert len(claim_all(ledger, worker)) == 1
 

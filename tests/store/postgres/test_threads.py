@@ -15,6 +15,7 @@ import pytest
 from tests.store.postgres.sessions import submit
 
 from timeball.core.audit import audit
+from timeball.core.limits import Scope
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import TERMINAL, Ending
 from timeball.errors import WorkerExpired
@@ -43,6 +44,8 @@ class Clients:
     verbs: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        self.store.limit(Scope.QUEUE, "x", 60)
+        self.store.limit(Scope.KEY, "k*", 20)
         self.store.ensure_lanes([(queue, p) for queue in QUEUES for p in (1, 5)])
         self.register(Random(0))
 
@@ -61,6 +64,7 @@ class Clients:
     def submit(self, random: Random) -> None:
         many = random.randint(1, 20)
         where = {"queue": random.choice(QUEUES), "priority": random.choice((1, 5))}
+        where["key"] = random.choice((None, *(f"k{n}" for n in range(9))))
         specs = submit(self.store, many, delay_s=random.choice((None, 0.01)), **where)
         self.uuids += [spec.uuid for spec in specs]
 

@@ -89,7 +89,7 @@ def test_a_job_that_is_falling_due_is_not_replaced(ledger: PostgresStore, sessio
     one.verb("submit", **of("k", old, delay_s=60.0))
     for table in ("held", "job"):
         one.run(f"UPDATE timeball.{table} SET run_at = run_at - interval '2 minutes'")
-    one.begin().verb("promote", limit=10)
+    one.begin().verb("promote", limit=10, after="")
     two.verb_blocks("submit", **of("k", new, on_clash="replace"))
     one.commit()
     with pytest.raises(psycopg.Error, match="holds the unique key k"):

@@ -35,6 +35,7 @@ def encode_specs(specs: Sequence[JobSpec]) -> str:
                 "max_crashes": spec.max_crashes,
                 "at_most_once": spec.delivery is Delivery.AT_MOST_ONCE,
                 "timeout_s": spec.timeout_s,
+                "key": spec.key,
                 **({"expires_at": spec.expires_at} if spec.expires_at else {}),
                 **(_unique(spec.unique) if spec.unique else {}),
             }

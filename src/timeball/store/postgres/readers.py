@@ -23,6 +23,7 @@ from timeball.core.history import (
     ScheduleRecord,
     StaleRecord,
 )
+from timeball.core.limits import Holding, Scope
 from timeball.core.payload import decode_value
 from timeball.core.records import (
     DecidedOccurrence,
@@ -48,7 +49,7 @@ def job_of(row: Row) -> Job:
     """Return the job of a row of ``get.sql`` or ``jobs.sql``."""
     (id_, uuid, kind, queue, priority, state, turn, attempts, failures, crashes) = row[:10]
     (max_retries, created_at, run_at, began_at, ended_at, worker) = row[10:16]
-    (reason, error_type, error, args, result, expires_at) = row[16:]
+    (reason, error_type, error, args, result, expires_at, key) = row[16:]
     return Job(
         id=id_,
         uuid=uuid,
@@ -72,6 +73,7 @@ def job_of(row: Row) -> Job:
         error=error,
         args=decode_value(args),
         result=decode_value(result),
+        key=key,
     )
 
 
@@ -175,6 +177,13 @@ def schedule_histories(
                     for nominal_at, decision, reason, job_id, at in decided.of(id_)
                 ],
             )
+
+
+def holdings(connections: Connections) -> Iterator[Holding]:
+    """Return who counted against which limit, by limit and time."""
+    with _snapshot(connections) as stream:
+        for scope, *rest in stream("history_slots"):
+            yield Holding(Scope(scope), *rest)
 
 
 class _Groups:

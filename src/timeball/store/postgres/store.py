@@ -19,6 +19,7 @@ from uuid import UUID, uuid5
 import psycopg
 
 from timeball.core.history import JobHistory
+from timeball.core.limits import Holding, Limit, Scope
 from timeball.core.payload import storable
 from timeball.core.records import (
     CancelAnswer,
@@ -39,7 +40,7 @@ from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, refusal, statement
 from timeball.store.postgres.encoding import encode_specs
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
-from timeball.store.postgres.readers import histories, job_of
+from timeball.store.postgres.readers import histories, holdings, job_of
 from timeball.store.postgres.schedules import PostgresSchedules
 
 
@@ -53,6 +54,7 @@ class PostgresStore(PostgresSchedules):
         self._run = self.connections.run
         self._channel = wake_channel(schema)
         self._lanes: set[tuple[str, int]] = set()
+        self._looked_at = ""  # the last key that was looked at for room
 
     def close(self) -> None:
         """Close the connections of this store."""
@@ -67,6 +69,10 @@ class PostgresStore(PostgresSchedules):
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
         added = [Submitted(*row) for row in self._run("submit", jobs=encode_specs(specs))]
         self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
+        keys = {spec.key for spec in specs if spec.key is not None}
+        if keys:
+            with suppress(StoreUnavailable):  # workers look for room too
+                self._run("admit_keys", keys=sorted(keys), limit=CLAIM_MAX)
         return added
 
     def submit_within(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
@@ -220,7 +226,26 @@ class PostgresStore(PostgresSchedules):
 
     def promote(self, limit: int) -> Promoted:
         """See `Store.promote`."""
-        return Promoted(*self._run("promote", limit=limit)[0])
+        rows = self._run("promote", limit=limit, after=self._looked_at)
+        moved, next_due_s, self._looked_at = rows[0]
+        return Promoted(moved, next_due_s)
+
+    # Limits
+
+    def limit(self, scope: Scope, name: str, at_once: int | None) -> None:
+        """See `Store.limit`."""
+        if at_once is None:
+            self._run("lift_limit", scope=scope, name=name)
+        else:
+            self._run("set_limit", scope=scope, name=name, at_once=at_once)
+
+    def limits(self) -> list[Limit]:
+        """See `Store.limits`."""
+        return [Limit(Scope(scope), *rest) for scope, *rest in self._run("limits")]
+
+    def holdings(self) -> Iterator[Holding]:
+        """See `Store.holdings`. Streams: a million jobs do not fill the memory."""
+        return holdings(self.connections)
 
     def lapse(self, limit: int) -> int:
         """See `Store.lapse`."""

@@ -7,7 +7,7 @@ SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_schedules bigint[];
-    v_admitted integer;
+    v_jobs bigint[];
 BEGIN
     PERFORM timeball.durable();
     v_schedules := array(
@@ -23,21 +23,14 @@ BEGIN
         RETURN 0;
     END IF;
 
-    WITH gone AS (
-        DELETE FROM timeball.held
+    v_jobs := array(
+        SELECT held.job_id FROM timeball.held
         WHERE held.reason = 'overlap' AND held.job_id IN (
             SELECT (timeball.open_runs(schedule.runs))[1]
             FROM timeball.schedule WHERE schedule.id = ANY (v_schedules))
-        RETURNING held.*
-    ),
-    entered AS (
-        INSERT INTO timeball.entry
-            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
-        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
-        FROM gone ORDER BY job_id
-        RETURNING entry.job_id
-    )
-    SELECT count(*) INTO v_admitted FROM entered;
+        ORDER BY held.job_id
+        FOR UPDATE);
+    PERFORM timeball.line_up(v_jobs);
 
     UPDATE timeball.schedule SET runs = timeball.open_runs(schedule.runs), queued = EXISTS (
         SELECT FROM timeball.held
@@ -47,6 +40,6 @@ BEGIN
         WHERE schedule.id = ANY (v_schedules) ORDER BY schedule.id FOR NO KEY UPDATE
     ) AS free
     WHERE schedule.id = free.id;
-    RETURN v_admitted;
+    RETURN cardinality(v_jobs);
 END
 $function$;

@@ -7,6 +7,8 @@ SET enable_seqscan = off
 AS $function$
 DECLARE
     v_job bigint;
+    v_key text;
+    v_answer text;
 BEGIN
     PERFORM timeball.durable();
     -- It decides under the lane's lock, which a longer transaction would go on holding.
@@ -16,7 +18,14 @@ BEGIN
         RAISE EXCEPTION 'a cancel runs alone in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
     END IF;
-    SELECT job.id INTO v_job FROM timeball.job WHERE job.uuid = p_uuid;
-    RETURN CASE WHEN FOUND THEN timeball.cancel_job(v_job) ELSE 'not_found' END;
+    SELECT job.id, job.key INTO v_job, v_key FROM timeball.job WHERE job.uuid = p_uuid;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    v_answer := timeball.cancel_job(v_job);
+    IF v_answer = 'cancelled' AND v_key IS NOT NULL THEN
+        PERFORM timeball.admit_keys(ARRAY[v_key], 1000);
+    END IF;
+    RETURN v_answer;
 END
 $function$;

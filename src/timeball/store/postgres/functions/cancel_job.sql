@@ -48,6 +48,7 @@ BEGIN
             IF NOT FOUND THEN
                 CONTINUE;  -- it was cancelled, skipped or deleted while this waited for the lane
             END IF;
+            PERFORM timeball.free_slots(ARRAY[p_job]);
             -- The decision takes a place in the lane's order, like a claim.
             INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
             SELECT lane, seq + 1, prev, cur, pos_xid, pos_id, '{}', '{}'

@@ -11,9 +11,12 @@
 -- prev and are visible in cur, then the gaps between those still in progress at cur, so
 -- that a long transaction with a million entries is never walked.
 --
+-- Of a queue with a limit no more is granted than it has free slots, which are taken here.
+--
 -- Locks: one advisory lock per lane in the order of priority, then the worker's row, so that
--- it cannot be given up meanwhile. They are gone before the answer is sent: it is far
--- smaller than the server's output buffer, which is flushed after the commit.
+-- it cannot be given up meanwhile, then that of the queue's limit. They are gone before the
+-- answer is sent: it is far smaller than the server's output buffer, which is flushed after
+-- the commit.
 -- Plan: pinned, because statistics of a near-empty table cost several times the work.
 CREATE OR REPLACE FUNCTION timeball.claim(
     p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
@@ -29,6 +32,9 @@ AS $function$
 DECLARE
     v_queues text[];
     v_lane integer;
+    v_queue text;
+    v_at_once integer;
+    v_limit integer;
     v_at record;
     v_prev pg_snapshot;
     v_cur pg_snapshot;
@@ -38,6 +44,7 @@ DECLARE
     v_turns integer[];
     v_late bigint[];
     v_timed bigint;
+    v_taken integer;
 BEGIN
     -- A claim cannot see what its own transaction wrote, and under REPEATABLE READ it
     -- would read the lane as it was before it waited for the lock.
@@ -54,9 +61,12 @@ BEGIN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
     END IF;
 
-    FOREACH v_lane IN ARRAY coalesce((
-        SELECT array_agg(lane.id ORDER BY lane.priority DESC, lane.id)
-        FROM timeball.lane WHERE lane.queue = ANY (v_queues)), '{}')
+    FOR v_lane, v_queue, v_at_once IN
+        SELECT lane.id, lane.queue, limiter.at_once
+        FROM timeball.lane
+        LEFT JOIN timeball.limiter ON limiter.scope = 'queue' AND limiter.name = lane.queue
+        WHERE lane.queue = ANY (v_queues)
+        ORDER BY lane.priority DESC, lane.id
     LOOP
         PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
         -- Sent again, for its answer was lost or late. Asked under the lock: the first of the
@@ -76,6 +86,13 @@ BEGIN
         ORDER BY lease.seq LIMIT 1;
         IF FOUND THEN
             RETURN;
+        END IF;
+        v_limit := p_limit;
+        IF v_at_once IS NOT NULL THEN
+            v_limit := least(p_limit, v_at_once - (
+                SELECT count(*) FROM timeball.slot
+                WHERE slot.scope = 'queue' AND slot.name = v_queue));
+            CONTINUE WHEN v_limit <= 0;
         END IF;
         SELECT lease.seq, lease.prev, lease.cur, lease.pos_xid, lease.pos_id INTO v_at
         FROM timeball.lease WHERE lease.lane = v_lane ORDER BY lease.seq DESC LIMIT 1;
@@ -120,7 +137,7 @@ BEGIN
                       AND (entry.xid, entry.job_id) <= (ahead.hi_xid, ahead.hi_id)
                     ORDER BY entry.xid, entry.job_id
                 ) AS found
-                LIMIT 2 * p_limit + 100
+                LIMIT 2 * v_limit + 100
             ),
             -- A scalar subquery stays an index probe per row; NOT EXISTS became an anti
             -- join over all of ended. The CTE is read only as far as the LIMIT needs.
@@ -131,7 +148,7 @@ BEGIN
                     SELECT 1 FROM timeball.ended
                     WHERE ended.job_id = seen.job_id AND ended.turn = seen.turn
                 ) IS NULL
-                LIMIT p_limit
+                LIMIT v_limit
             ),
             taken AS MATERIALIZED (
                 SELECT array_agg(live.job_id) AS jobs, array_agg(live.turn) AS turns,
@@ -144,9 +161,9 @@ BEGIN
                 pos.xid, pos.id
             INTO v_jobs, v_turns, v_timed, v_pos_xid, v_pos_id
             FROM taken CROSS JOIN LATERAL (
-                SELECT taken.xid, taken.id WHERE taken.n = p_limit
+                SELECT taken.xid, taken.id WHERE taken.n = v_limit
                 UNION ALL
-                (SELECT seen.xid, seen.job_id FROM seen WHERE taken.n < p_limit
+                (SELECT seen.xid, seen.job_id FROM seen WHERE taken.n < v_limit
                  ORDER BY seen.xid DESC, seen.job_id DESC LIMIT 1)
             ) AS pos;
             EXIT WHEN v_jobs IS NOT NULL OR v_window = 2;
@@ -169,19 +186,39 @@ BEGIN
                     RETURNING ended.job_id
                 )
                 SELECT array_agg(written.job_id) INTO v_late FROM written;
+                PERFORM timeball.free_slots(v_late) WHERE v_late IS NOT NULL;
                 SELECT coalesce(array_agg(live.job_id ORDER BY live.n), '{}'),
                     coalesce(array_agg(live.turn ORDER BY live.n), '{}')
                 INTO v_jobs, v_turns
                 FROM unnest(v_jobs, v_turns) WITH ORDINALITY AS live (job_id, turn, n)
                 WHERE v_late IS NULL OR live.job_id <> ALL (v_late);
             END IF;
+            IF v_at_once IS NOT NULL AND v_jobs <> '{}' THEN
+                -- Claims of other lanes of this queue end here one after the other.
+                SELECT limiter.at_once INTO v_at_once FROM timeball.limiter
+                WHERE limiter.name = v_queue AND limiter.scope = 'queue' FOR NO KEY UPDATE;
+                IF FOUND THEN
+                    v_taken := cardinality(
+                        timeball.take_slots('queue', v_queue, v_at_once, v_jobs));
+                    IF v_taken = 0 THEN
+                        RETURN;
+                    ELSIF v_taken < cardinality(v_jobs) THEN
+                        v_jobs := v_jobs[:v_taken];
+                        v_turns := v_turns[:v_taken];
+                        v_pos_id := v_jobs[v_taken];
+                        SELECT latest.xid INTO v_pos_xid
+                        FROM timeball.latest_entry(v_pos_id) AS latest;
+                    END IF;
+                END IF;
+            END IF;
             o_lane := v_lane;
             o_seq := coalesce(v_at.seq, 0) + 1;
             INSERT INTO timeball.lease
-                (lane, seq, worker, request, floor, prev, cur, pos_xid, pos_id, job_ids, turns)
+                (lane, seq, worker, request, floor, prev, cur, pos_xid, pos_id, job_ids, turns,
+                at_once)
             VALUES (o_lane, o_seq, p_worker, p_request,
                 coalesce(p_floors[array_position(p_lanes, v_lane)], o_seq),
-                v_prev, v_cur, v_pos_xid, v_pos_id, v_jobs, v_turns);
+                v_prev, v_cur, v_pos_xid, v_pos_id, v_jobs, v_turns, v_at_once);
             RETURN;
         END IF;
     END LOOP;

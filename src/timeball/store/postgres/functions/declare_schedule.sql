@@ -13,12 +13,12 @@ DECLARE
 BEGIN
     v_new := jsonb_populate_record(NULL::timeball.schedule, p_spec || p_standing);
     INSERT INTO timeball.schedule (name, kind, expression, tz, gap, overlap, terms, args, queue,
-        priority, max_retries, max_crashes, delivery, timeout_s, catchup, catchup_window_s,
+        priority, max_retries, max_crashes, delivery, timeout_s, key, catchup, catchup_window_s,
         catchup_limit, grace_s, overlap_runs, source, active_from, cursor_at, next_at, due_at,
         zone_version, fingerprint, offset_s)
     VALUES (v_new.name, v_new.kind, v_new.expression, v_new.tz, v_new.gap, v_new.overlap,
         v_new.terms, v_new.args, v_new.queue, v_new.priority, v_new.max_retries,
-        v_new.max_crashes, v_new.delivery, v_new.timeout_s, v_new.catchup,
+        v_new.max_crashes, v_new.delivery, v_new.timeout_s, v_new.key, v_new.catchup,
         v_new.catchup_window_s, v_new.catchup_limit, v_new.grace_s, v_new.overlap_runs,
         v_new.source, v_new.cursor_at, v_new.cursor_at, v_new.next_at, v_new.due_at,
         v_new.zone_version, v_new.fingerprint, v_new.offset_s)
@@ -34,12 +34,12 @@ BEGIN
         OR v_old.state = 'retired';
     IF NOT v_moved AND v_old.state <> 'error' AND (
         v_old.kind, v_old.args, v_old.queue, v_old.priority, v_old.max_retries,
-        v_old.max_crashes, v_old.delivery, v_old.timeout_s, v_old.catchup,
+        v_old.max_crashes, v_old.delivery, v_old.timeout_s, v_old.key, v_old.catchup,
         v_old.catchup_window_s, v_old.catchup_limit, v_old.grace_s, v_old.overlap_runs,
         v_old.source
     ) IS NOT DISTINCT FROM (
         v_new.kind, v_new.args, v_new.queue, v_new.priority, v_new.max_retries,
-        v_new.max_crashes, v_new.delivery, v_new.timeout_s, v_new.catchup,
+        v_new.max_crashes, v_new.delivery, v_new.timeout_s, v_new.key, v_new.catchup,
         v_new.catchup_window_s, v_new.catchup_limit, v_new.grace_s, v_new.overlap_runs,
         v_new.source
     ) THEN
@@ -50,6 +50,7 @@ BEGIN
         gap = v_new.gap, overlap = v_new.overlap, terms = v_new.terms, args = v_new.args,
         queue = v_new.queue, priority = v_new.priority, max_retries = v_new.max_retries,
         max_crashes = v_new.max_crashes, delivery = v_new.delivery, timeout_s = v_new.timeout_s,
+        key = v_new.key,
         catchup = v_new.catchup, catchup_window_s = v_new.catchup_window_s,
         catchup_limit = v_new.catchup_limit, grace_s = v_new.grace_s,
         overlap_runs = v_new.overlap_runs, source = v_new.source,

@@ -96,6 +96,7 @@ BEGIN
     FROM unnest(v_jobs, v_turns, v_events, v_reasons) AS u (job_id, turn, event, reason)
     WHERE u.event <> 'failed'
     HAVING count(*) > 0;
+    PERFORM timeball.admit_keys(timeball.free_slots(v_jobs), 1000);
 
     RETURN QUERY
     SELECT count(*) FILTER (WHERE u.event = 'released' AND NOT u.unwanted),

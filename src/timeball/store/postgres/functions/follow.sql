@@ -23,7 +23,7 @@ BEGIN
     FOR NO KEY UPDATE;
 
     WITH past AS MATERIALIZED (
-        SELECT job.id AS job_id, done.turn + 1 AS turn, done.reason, done.delay_s, job.kind,
+        SELECT job.id AS job_id, done.turn + 1 AS turn, done.reason, done.delay_s, job.kind, job.key,
             coalesce(entry.lane, job.lane) AS lane,
             coalesce(entry.attempts, 0) + done.began::integer AS attempts,
             coalesce(entry.failures, 0) + (done.event = 'retried')::integer AS failures,
@@ -35,7 +35,11 @@ BEGIN
                 SELECT FROM timeball.event
                 WHERE event.job_id = job.id AND event.turn = done.turn
                   AND event.kind = 'cancel_requested'
-            ) AS unwanted
+            ) AS unwanted,
+            CASE WHEN done.reason = 'no_worker' THEN 'pending'
+                WHEN done.delay_s IS NOT NULL THEN 'scheduled'
+                WHEN job.key IS NOT NULL THEN 'pending'
+            END AS held
         FROM unnest(p_job_ids, p_turns, p_events, p_reasons, p_delays_s, p_began)
             AS done (job_id, turn, event, reason, delay_s, began)
         JOIN timeball.job ON job.id = done.job_id
@@ -53,22 +57,23 @@ BEGIN
         SELECT past.lane, past.job_id, past.turn, past.attempts, past.failures, past.crashes, 0,
             past.expires_at
         FROM past
-        WHERE NOT past.unwanted AND past.delay_s IS NULL AND past.reason IS DISTINCT FROM 'no_worker'
+        WHERE NOT past.unwanted AND past.held IS NULL
         ORDER BY past.job_id
     )
     INSERT INTO timeball.held
-        (job_id, turn, state, lane, run_at, reason, kind, attempts, failures, crashes, delay_s,
+        (job_id, turn, state, lane, run_at, reason, kind, key, attempts, failures, crashes, delay_s,
             expires_at)
-    SELECT past.job_id, past.turn,
-        CASE WHEN past.reason = 'no_worker' THEN 'pending' ELSE 'scheduled' END, past.lane,
-        CASE WHEN past.reason IS DISTINCT FROM 'no_worker'
+    SELECT past.job_id, past.turn, past.held, past.lane,
+        CASE WHEN past.held = 'scheduled'
             -- A century at most: no clock can hold more, and one job must not stop the others.
             THEN timeball.clock() + make_interval(
                 secs => least(greatest(past.delay_s, 0), 3155760000)) END,
-        past.reason, past.kind, past.attempts, past.failures, past.crashes,
+        CASE WHEN past.held = 'pending' AND past.reason IS DISTINCT FROM 'no_worker'
+            THEN 'key' ELSE past.reason END,
+        past.kind, past.key, past.attempts, past.failures, past.crashes,
         coalesce(past.delay_s, 0), past.expires_at
     FROM past
-    WHERE NOT past.unwanted AND (past.delay_s IS NOT NULL OR past.reason = 'no_worker')
+    WHERE NOT past.unwanted AND past.held IS NOT NULL
     ORDER BY past.job_id;
 END
 $function$;

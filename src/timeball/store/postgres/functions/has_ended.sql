@@ -6,8 +6,8 @@ SELECT NOT EXISTS (SELECT FROM timeball.job WHERE job.id = p_job) OR EXISTS (
     WHERE ended.job_id = p_job
       AND ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
       AND NOT EXISTS (
-          SELECT FROM timeball.entry
-          WHERE entry.job_id = ended.job_id AND entry.turn = ended.turn + 1
-            AND entry.attempts IS NOT NULL)
+          SELECT FROM timeball.event
+          WHERE event.job_id = ended.job_id AND event.turn = ended.turn
+            AND event.kind = 'revived')
 );
 $function$;

@@ -76,6 +76,9 @@ BEGIN
     )
     SELECT v_lapsed + count(*) INTO v_lapsed FROM written;
 
+    -- Of a key that one of them counted against the next promotion sees the room.
+    PERFORM timeball.free_slots(array(
+        SELECT job.id FROM unnest(v_jobs) AS job (id) WHERE timeball.has_ended(job.id)));
     DELETE FROM timeball.deadline
     WHERE deadline.job_id = ANY (v_jobs) AND timeball.has_ended(deadline.job_id);
     UPDATE timeball.deadline SET look_at = timeball.now()

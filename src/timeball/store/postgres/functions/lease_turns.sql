@@ -4,7 +4,7 @@ RETURNS TABLE (
     job_id bigint, turn integer, uuid uuid, kind text, args text, attempts integer,
     failures integer, crashes integer, delay_s double precision, max_retries integer,
     timeout_s double precision, granted_at double precision, at_most_once boolean,
-    ready_at double precision
+    ready_at double precision, limited boolean
 ) LANGUAGE sql STABLE
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -14,7 +14,8 @@ SELECT job.id, granted.turn, job.uuid, job.kind, job.args::text, coalesce(again.
     coalesce(again.failures, 0), coalesce(again.crashes, 0), coalesce(again.delay_s, 0),
     job.max_retries, job.timeout_s, extract(epoch FROM lease.at)::double precision, job.at_most_once,
     -- The first entry of a job is made as the job is: it need not be looked up.
-    extract(epoch FROM coalesce(again.at, job.created_at))::double precision
+    extract(epoch FROM coalesce(again.at, job.created_at))::double precision,
+    job.key IS NOT NULL OR lease.at_once IS NOT NULL
 FROM timeball.lease
 CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) WITH ORDINALITY AS granted (job_id, turn, n)
 JOIN timeball.job ON job.id = granted.job_id

@@ -1,17 +1,23 @@
 -- event: due (scheduled -> pending)
 -- Move up to p_limit scheduled jobs that have fallen due to the back of their lanes, and
--- those that waited a second for a worker that knows their kind and now have one. Returns
--- how many, and the seconds until the next job falls due (null: none is scheduled).
+-- those that waited a second for a worker that knows their kind and now have one; then let
+-- those in whose key has room: of the next 1,000 keys after p_after, in a circle. Returns how
+-- many there were, the last key that was looked at, and the seconds until the next job falls
+-- due (null: none is scheduled).
 --
 -- The rows are locked in a materialised CTE: under a nested loop a LIMIT inside IN (...)
 -- is evaluated again and again, and moves more.
 CREATE OR REPLACE FUNCTION timeball.promote(
-    p_limit integer, OUT o_moved integer, OUT o_next_due_s double precision
+    p_limit integer, p_after text,
+    OUT o_moved integer, OUT o_next_due_s double precision, OUT o_after text
 ) LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $function$
+DECLARE
+    v_ripe bigint[];
+    v_keys text[];
 BEGIN
     WITH due AS MATERIALIZED (
         SELECT held.job_id FROM timeball.held
@@ -38,20 +44,18 @@ BEGIN
         ) AS waiting
         LIMIT p_limit
     ),
-    gone AS (
-        DELETE FROM timeball.held
-        USING (SELECT job_id FROM due UNION ALL SELECT job_id FROM known) AS ripe
-        WHERE held.job_id = ripe.job_id
-        RETURNING held.*
-    ),
-    moved AS (
-        INSERT INTO timeball.entry
-            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
-        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
-        FROM gone ORDER BY job_id
-        RETURNING 1
-    )
-    SELECT count(*) INTO o_moved FROM moved;
+    ripe AS (SELECT job_id FROM due UNION ALL SELECT job_id FROM known)
+    SELECT array_agg(ripe.job_id) INTO v_ripe FROM ripe;
+    o_moved := CASE WHEN v_ripe IS NULL THEN 0 ELSE timeball.line_up(v_ripe) END;
+
+    SELECT waiting.o_keys, waiting.o_last INTO v_keys, o_after
+    FROM timeball.waiting_keys(p_after, 1000) AS waiting;
+    IF v_keys IS NOT NULL OR v_ripe IS NOT NULL THEN
+        v_keys := v_keys || array(
+            SELECT DISTINCT held.key FROM timeball.held
+            WHERE held.job_id = ANY (v_ripe) AND held.key IS NOT NULL);
+        o_moved := o_moved + timeball.admit_keys(v_keys, p_limit);
+    END IF;
 
     SELECT extract(epoch FROM held.run_at - timeball.now()) INTO o_next_due_s
     FROM timeball.held WHERE held.state = 'scheduled'

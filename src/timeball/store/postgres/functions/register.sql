@@ -13,18 +13,11 @@ BEGIN
     VALUES (p_name, p_kinds, p_queues, p_lease_s)
     RETURNING worker.id INTO v_worker;
 
-    WITH known AS MATERIALIZED (
+    PERFORM timeball.line_up(array(
         SELECT held.job_id FROM timeball.held
         WHERE held.reason = 'no_worker' AND held.kind = ANY (p_kinds)
         ORDER BY held.job_id
-        FOR UPDATE SKIP LOCKED
-    ),
-    gone AS (
-        DELETE FROM timeball.held USING known WHERE held.job_id = known.job_id RETURNING held.*
-    )
-    INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
-    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
-    FROM gone ORDER BY job_id;
+        FOR UPDATE SKIP LOCKED));
     RETURN v_worker;
 END
 $function$;

@@ -1,7 +1,8 @@
 -- event: revive (failed, cancelled, skipped -> pending)
 -- Start ended jobs again and return, of each that is known, its queue and what became of it:
 -- revived, refused, or clashed, where its unique key is another one's now. They go to the back
--- of their lanes; the counts against which their budgets are held begin at nothing.
+-- of their lanes, or wait for their keys; the counts against which their budgets are held begin
+-- at nothing.
 --
 -- Locks the rows of jobs that have ended, in the order of their ids; what is decided is read by
 -- a later statement, so that of two revivals the second finds the turn that the first has made.
@@ -35,14 +36,20 @@ BEGIN
     RETURN QUERY
     WITH found AS MATERIALIZED (
         SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts, job.lane,
-            jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
+            job.kind, job.key, jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
         FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
         WHERE job.uuid = ANY (p_uuids)
     ),
     entered AS (
         INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
         SELECT found.lane, found.id, found.turn + 1, found.attempts, 0, 0, 0
-        FROM found WHERE found.ripe ORDER BY found.id
+        FROM found WHERE found.ripe AND found.key IS NULL ORDER BY found.id
+    ),
+    waiting AS (
+        INSERT INTO timeball.held (job_id, turn, state, lane, reason, kind, key, attempts)
+        SELECT found.id, found.turn + 1, 'pending', found.lane, 'key', found.kind, found.key,
+            found.attempts
+        FROM found WHERE found.ripe AND found.key IS NOT NULL ORDER BY found.id
     ),
     noted AS (
         INSERT INTO timeball.event (kind, job_id, turn)
@@ -54,5 +61,9 @@ BEGIN
             ELSE 'refused'
         END
     FROM found;
+
+    PERFORM timeball.admit_keys(array_agg(job.key), 1000)
+    FROM timeball.job WHERE job.uuid = ANY (p_uuids) AND job.key IS NOT NULL
+    HAVING count(*) > 0;
 END
 $function$;

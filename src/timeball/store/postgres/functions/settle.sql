@@ -22,6 +22,7 @@ DECLARE
     v_new bigint[];
     v_new_turns integer[];
     v_verdicts text[];
+    v_limited boolean;
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -68,9 +69,13 @@ BEGIN
         SELECT * INTO v_new, v_new_turns FROM timeball.disown(v_new, v_new_turns);
     END IF;
 
+    v_limited := EXISTS (SELECT FROM timeball.slot);
     IF cardinality(v_new) = cardinality(p_job_ids)
         AND p_events <@ '{succeeded,failed,cancelled}'::text[]
     THEN
+        IF v_limited THEN
+            PERFORM timeball.admit_keys(timeball.free_slots(v_new), 1000);
+        END IF;
         RETURN array_fill('accepted'::text, ARRAY[cardinality(p_job_ids)]);
     END IF;
 
@@ -84,6 +89,9 @@ BEGIN
         AS u (job_id, turn, event, reason, delay_s, began, verdict)
     WHERE u.verdict = 'accepted' AND u.event IN ('retried', 'snoozed', 'released', 'lost')
     HAVING count(*) > 0;
+    IF v_limited THEN
+        PERFORM timeball.admit_keys(timeball.free_slots(v_new), 1000);
+    END IF;
     RETURN v_verdicts;
 END
 $function$;

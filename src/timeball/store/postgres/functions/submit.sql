@@ -3,11 +3,11 @@
 -- any language, and inside the caller's own transaction: visible iff that commits.
 --
 -- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
--- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at; unique_key with
+-- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at, key; unique_key with
 -- unique_scope "kind", "queue" or "global", until_started false, on_clash "ignore", "reject" or
 -- "replace". A uuid that is known already adds nothing and gives that job's id; an ignored job
 -- gives id and uuid of the one that holds its key. Those in p_queued wait until `admit` lets
--- them start.
+-- them start, those with a key until `admit_keys` does.
 CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -44,36 +44,40 @@ BEGIN
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
             at_most_once boolean, timeout_s double precision, expires_at timestamptz,
-            unique_key text, unique_scope text, until_started boolean)
+            unique_key text, unique_scope text, until_started boolean, key text)
         ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
             max_retries, max_crashes, at_most_once, timeout_s, expires_at, unique_key,
-            unique_scope, until_started, n)
+            unique_scope, until_started, key, n)
     ),
     added AS (
         INSERT INTO timeball.job
             (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at,
-            expires_at, unique_key, until_started)
+            expires_at, unique_key, until_started, key)
         SELECT given.uuid, lane.id, given.kind, coalesce(given.args, '{}'),
             coalesce(given.max_retries, 3), coalesce(given.max_crashes, 3),
             coalesce(given.at_most_once, false), given.timeout_s,
             CASE WHEN given.due_at > timeball.now() THEN given.due_at END, given.expires_at,
             timeball.unique_name(
                 given.unique_key, coalesce(given.unique_scope, 'kind'), given.kind, lane.queue),
-            CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END
+            CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END,
+            given.key
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)
         ORDER BY given.n  -- the ids are the order in which they start
         ON CONFLICT (uuid) DO NOTHING
-        RETURNING job.id, job.lane, job.kind, job.run_at, job.expires_at,
-            job.uuid = ANY (p_queued) AS queued
+        RETURNING job.id, job.lane, job.kind, job.run_at, job.expires_at, job.key, CASE
+            WHEN job.run_at IS NOT NULL THEN NULL
+            WHEN job.uuid = ANY (p_queued) THEN 'overlap'
+            WHEN job.key IS NOT NULL THEN 'key'
+        END AS reason
     ),
     held AS (
-        INSERT INTO timeball.held (job_id, turn, state, lane, run_at, kind, reason, expires_at)
-        SELECT added.id, 1, CASE WHEN added.queued THEN 'pending' ELSE 'scheduled' END,
-            added.lane, added.run_at, added.kind, CASE WHEN added.queued THEN 'overlap' END,
-            added.expires_at
-        FROM added WHERE added.run_at IS NOT NULL OR added.queued
+        INSERT INTO timeball.held
+            (job_id, turn, state, lane, run_at, kind, key, reason, expires_at)
+        SELECT added.id, 1, CASE WHEN added.run_at IS NULL THEN 'pending' ELSE 'scheduled' END,
+            added.lane, added.run_at, added.kind, added.key, added.reason, added.expires_at
+        FROM added WHERE added.run_at IS NOT NULL OR added.reason IS NOT NULL
     ),
     noted AS (
         INSERT INTO timeball.deadline (job_id, look_at)
@@ -81,7 +85,7 @@ BEGIN
     )
     INSERT INTO timeball.entry (lane, job_id, expires_at)
     SELECT added.lane, added.id, added.expires_at FROM added
-    WHERE added.run_at IS NULL AND NOT added.queued;
+    WHERE added.run_at IS NULL AND added.reason IS NULL;
 
     -- A statement of its own: a uuid that somebody else has just committed is seen only now.
     RETURN QUERY

@@ -35,6 +35,10 @@ BEGIN
                     AND ended.reason IS NOT DISTINCT FROM sent.reason
                 FROM timeball.ended
                 WHERE ended.job_id = sent.job_id AND ended.turn = sent.turn
+            ) AND EXISTS (  -- said under the lease that holds it
+                SELECT FROM timeball.lease
+                WHERE lease.lane = sent.lane AND lease.seq = sent.seq
+                  AND lease.worker = p_worker AND sent.job_id = ANY (lease.job_ids)
             ) THEN 'already'
             ELSE 'stale'
         END ORDER BY sent.n)

@@ -15,7 +15,7 @@ SELECT job.id, job.uuid, job.kind, lane.queue, lane.priority,
     job.max_retries, job.created_at, held.run_at, last.began_at,
     CASE WHEN held.job_id IS NULL AND entry.turn IS NULL THEN last.at END AS ended_at,
     last.worker, coalesce(held.reason, last.reason) AS reason, last.error_type, last.error,
-    job.args, last.result, job.expires_at
+    job.args, last.result, job.expires_at, job.key
 FROM timeball.job
 JOIN timeball.lane ON lane.id = job.lane
 LEFT JOIN timeball.held ON held.job_id = job.id

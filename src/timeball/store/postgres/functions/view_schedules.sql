@@ -6,6 +6,6 @@ SELECT schedule.id, schedule.revision, schedule.cursor_at, schedule.next_at, sch
     schedule.kind, schedule.expression, schedule.tz, schedule.gap, schedule.overlap,
     schedule.terms::text, schedule.args::text, schedule.queue, schedule.priority,
     schedule.max_retries, schedule.max_crashes, schedule.delivery, schedule.timeout_s,
-    schedule.catchup, schedule.catchup_window_s, schedule.catchup_limit, schedule.grace_s,
+    schedule.key, schedule.catchup, schedule.catchup_window_s, schedule.catchup_limit, schedule.grace_s,
     schedule.overlap_runs, schedule.source
 FROM timeball.schedule;

@@ -35,6 +35,7 @@ CREATE TABLE timeball.job (
     expires_at   timestamptz,  -- if it has not begun by then, it is skipped
     unique_key    text,        -- whose row in unique_key it took
     until_started boolean,
+    key          text CHECK (key <> '' AND octet_length(key) <= 256),
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     created_at   timestamptz NOT NULL DEFAULT timeball.now()
 );
@@ -51,7 +52,8 @@ CREATE TABLE timeball.entry (
     failures integer,
     crashes  integer,
     delay_s  double precision,
-    expires_at timestamptz  -- null once the job has begun
+    expires_at timestamptz,  -- null once the job has begun
+    at_once  integer         -- by which limit of its key it was let in; null: it has none
 );
 CREATE UNIQUE INDEX entry_order ON timeball.entry (lane, xid, job_id);
 CREATE UNIQUE INDEX entry_again ON timeball.entry (job_id, turn) WHERE attempts IS NOT NULL;
@@ -70,6 +72,7 @@ CREATE TABLE timeball.lease (
     pos_id  bigint NOT NULL,
     job_ids bigint[] NOT NULL,
     turns   integer[] NOT NULL,
+    at_once integer,              -- by which limit of its queue they were granted; null: it has none
     at      timestamptz NOT NULL DEFAULT timeball.clock(),
     PRIMARY KEY (lane, seq)
 );
@@ -102,6 +105,7 @@ CREATE TABLE timeball.held (
     run_at   timestamptz,
     reason   text,
     kind     text NOT NULL,
+    key      text,
     attempts integer NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     crashes  integer NOT NULL DEFAULT 0,
@@ -113,6 +117,29 @@ CREATE TABLE timeball.held (
 );
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
+CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
+    WHERE state = 'pending' AND reason = 'key';
+
+-- How many jobs of a queue or a key may be under way at once. A name of a key that ends in *
+-- stands for all keys that begin so. A queue without a row has no limit; a key has 1.
+CREATE TABLE timeball.limiter (
+    scope   text NOT NULL CHECK (scope IN ('key', 'queue')),
+    name    text NOT NULL CHECK (name <> '' AND octet_length(name) <= 256),
+    at_once integer NOT NULL CHECK (at_once BETWEEN 1 AND 10000),
+    PRIMARY KEY (scope, name)
+);
+CREATE INDEX limiter_of_many ON timeball.limiter (name) WHERE scope = 'key' AND name LIKE '%*';
+
+-- A job under way that counts against a limit. The key is the promise: never more than n.
+-- Of a key it is taken when the job enters its lane, of a queue when its turn is granted.
+CREATE TABLE timeball.slot (
+    scope  text NOT NULL CHECK (scope IN ('key', 'queue')),
+    name   text NOT NULL,
+    n      integer NOT NULL CHECK (n > 0),
+    job_id bigint NOT NULL,
+    PRIMARY KEY (scope, name, n)
+);
+CREATE INDEX slot_of_job ON timeball.slot (job_id);
 
 -- When to look whether a job with a deadline has begun.
 CREATE TABLE timeball.deadline (
@@ -160,6 +187,7 @@ CREATE TABLE timeball.schedule (
     max_crashes      integer NOT NULL,
     delivery         text NOT NULL CHECK (delivery IN ('at_least_once', 'at_most_once')),
     timeout_s        double precision,
+    key              text,
     catchup          text NOT NULL CHECK (catchup IN ('last', 'none', 'all')),
     catchup_window_s double precision NOT NULL,
     catchup_limit    integer NOT NULL,

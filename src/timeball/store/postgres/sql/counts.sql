@@ -27,9 +27,8 @@ FROM (
     SELECT CASE ended.event WHEN 'expired' THEN 'skipped' ELSE ended.event END, job.lane
     FROM timeball.ended
     JOIN timeball.job ON job.id = ended.job_id
-    LEFT JOIN timeball.entry AS again  -- of a job that was revived
-        ON again.job_id = ended.job_id AND again.turn = ended.turn + 1
-        AND again.attempts IS NOT NULL
+    LEFT JOIN timeball.event AS again
+        ON again.job_id = ended.job_id AND again.turn = ended.turn AND again.kind = 'revived'
     WHERE ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
       AND again.job_id IS NULL
 ) AS every (state, lane)

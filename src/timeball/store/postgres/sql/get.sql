@@ -3,7 +3,7 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, job
     jobs.attempts, jobs.failures, jobs.crashes, jobs.max_retries, jobs.created_at, jobs.run_at,
     coalesce(owner.at, jobs.began_at), jobs.ended_at, coalesce(owner.worker, jobs.worker),
     jobs.reason, jobs.error_type, jobs.error, jobs.args::text, jobs.result::text,
-    jobs.expires_at
+    jobs.expires_at, jobs.key
 FROM timeball.jobs
 LEFT JOIN LATERAL (
     SELECT granted.worker, granted.at

@@ -1,0 +1,114 @@
+"""Limits on what is under way at once, in the memory store: slots are members of sets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
+from threading import Lock
+
+from timeball.core.limits import AT_ONCE_DEFAULT, Holding, Limit, Scope, fitting
+from timeball.store.base import KEY_BUSY
+from timeball.store.memory_rows import Row, Worker
+
+
+class MemoryLimits:
+    """Who counts against which limit."""
+
+    _clock: Callable[[], datetime]
+    _lock: Lock
+    _rows: dict[int, Row]
+    _held: dict[int, Row]
+    _workers: dict[int, Worker]
+
+    def __init__(self) -> None:
+        self._limits: dict[tuple[Scope, str], int] = {}
+        self._slots: defaultdict[tuple[Scope, str], set[int]] = defaultdict(set)
+
+    def limit(self, scope: Scope, name: str, at_once: int | None) -> None:
+        """See `Store.limit`."""
+        with self._lock:
+            if at_once is None:
+                self._limits.pop((scope, name), None)
+            else:
+                self._limits[scope, name] = at_once
+
+    def limits(self) -> list[Limit]:
+        """See `Store.limits`."""
+        with self._lock:
+            return [
+                Limit(scope, name, at_once, self._used(scope, name))
+                for (scope, name), at_once in sorted(self._limits.items())
+            ]
+
+    def holdings(self) -> Iterator[Holding]:
+        """See `Store.holdings`."""
+        with self._lock:
+            found = [
+                Holding(scope, name, at, _until(row, turn), row.id, at_once)
+                for row in self._rows.values()
+                for scope, name, at, turn, at_once in row.holdings
+            ]
+        return iter(sorted(found, key=lambda holding: holding[:3]))
+
+    # The rest runs under the lock.
+
+    def _used(self, scope: Scope, name: str) -> int:
+        slots = self._slots.items()
+        return sum(
+            len(jobs)
+            for (kind, held), jobs in slots
+            if kind is scope and (held == name or (scope is Scope.KEY and fitting([name], held)))
+        )
+
+    def _at_once(self, scope: Scope, name: str) -> int | None:
+        """Return the limit that holds for a queue or a key; None: there is none."""
+        if scope is Scope.QUEUE:
+            return self._limits.get((scope, name))
+        best = fitting((limit for kind, limit in self._limits if kind is scope), name)
+        return AT_ONCE_DEFAULT if best is None else self._limits[scope, best]
+
+    def _room(self, scope: Scope, name: str, most: int) -> int:
+        """Return how many more may come, `most` at most."""
+        at_once = self._at_once(scope, name)
+        return most if at_once is None else min(most, at_once - len(self._slots[scope, name]))
+
+    def _take(self, scope: Scope, name: str, row: Row) -> None:
+        at_once = self._at_once(scope, name)
+        if at_once is not None:
+            self._slots[scope, name].add(row.id)
+            at = self._clock().timestamp()
+            row.holdings.append((scope, name, at, row.turn, at_once))
+
+    def _free(self, row: Row) -> set[str]:
+        """Take back the slots of a job whose turn has ended; return the key that has room."""
+        held = [slot for slot, jobs in self._slots.items() if row.id in jobs]
+        for slot in held:
+            self._slots[slot].remove(row.id)
+        return {name for scope, name in held if scope is Scope.KEY}
+
+    def _waiting_keys(self) -> set[str]:
+        rows = (row for row in self._held.values() if row.held_for == KEY_BUSY)
+        return {row.spec.key for row in rows if row.spec.key is not None}
+
+    def _let_in(self, keys: Iterable[str], most: int) -> list[Row]:
+        """Take slots for jobs that wait for some keys, and return those that have one now."""
+        served = {queue for w in self._workers.values() if not w.gone for queue in w.queues}
+        chosen: list[Row] = []
+        for key in sorted(set(keys)):
+            room = self._room(Scope.KEY, key, most - len(chosen))
+            for row in self._next_of(key, served)[: max(0, room)]:
+                self._take(Scope.KEY, key, row)
+                chosen.append(row)
+        return chosen
+
+    def _next_of(self, key: str, served: Collection[str]) -> list[Row]:
+        """Return who waits for a key: first the highest class, then who has waited longest."""
+        held = (row for row in self._held.values() if row.held_for == KEY_BUSY)
+        rows = [row for row in held if row.spec.key == key and row.spec.queue in served]
+        return sorted(rows, key=lambda row: (-row.spec.priority, row.held_at, row.id))
+
+
+def _until(row: Row, turn: int) -> float | None:
+    end = row.endings.get(turn)
+    return None if end is None else end.at.timestamp()
