@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from timeball.observe import board as board_module
 from timeball.observe import families
 from timeball.observe.board import OTHER, SERIES_MAX, Board, Key
 from timeball.observe.totals import Totals, include
@@ -75,6 +76,18 @@ def test_what_a_killed_process_has_counted_is_there() -> None:
     assert living[families.SNOOZES.name, ("k",)][0] == 2
     assert living[families.STARTS.name, ()] == [3]
     totals.close()
+
+
+def test_a_row_whose_writer_was_killed_hides_no_other(board: Board) -> None:
+    board.add(families.SNOOZES, "whole")
+    row = board.at(families.SNOOZES, "half") * 8
+    first = board._memory[row + board_module._TEXT]
+    board._memory[row + board_module._TEXT] = 0  # it is written last
+    board.add(families.SNOOZES, "later")
+    found = {labels for name, labels in board.read() if name == families.SNOOZES.name}
+    assert found == {("whole",), ("later",)}
+    board._memory[row + board_module._TEXT] = first
+    assert (families.SNOOZES.name, ("half",)) in board.read()
 
 
 def test_labels_that_never_end_end_in_other(board: Board) -> None:

@@ -6,7 +6,7 @@ import socket
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from threading import Event
+from threading import Event, Thread
 from urllib.error import HTTPError
 
 import pytest
@@ -127,6 +127,20 @@ def _first_closed(connections: list[socket.socket]) -> socket.socket:
     with suppress(ConnectionResetError):
         assert last.recv(100) == b""
     return last
+
+
+def test_where_no_thread_can_be_started_the_next_one_who_asks_is_answered(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", fail)
+        for _ in range(CLIENTS_MAX + 1):
+            with suppress(ConnectionResetError):
+                assert raw(endpoint, GET) == b""
+    assert status(endpoint, GET) == 200
 
 
 def test_a_taken_port_is_an_error_at_once(endpoint: Endpoint) -> None:

@@ -122,7 +122,12 @@ class Endpoint:
         if not self._places.acquire(timeout=_PATIENCE_S):
             connection.close()
             return
-        Thread(target=self._talk, args=(connection,), name="timeball-client", daemon=True).start()
+        client = Thread(target=self._talk, args=(connection,), name="timeball-client", daemon=True)
+        try:
+            client.start()
+        except RuntimeError:  # there are no threads left
+            connection.close()
+            self._places.release()
 
     def _talk(self, connection: socket.socket) -> None:
         until = time.monotonic() + DEADLINE_S

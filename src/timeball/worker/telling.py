@@ -104,7 +104,7 @@ class Counts:
             began_at = said.began_at
             if began_at is not None:
                 kind.ran_s.append(said.ran_s)
-                kind.waited_s.append(began_at - turn.ready_at)
+                kind.waited_s.append(max(0.0, began_at - turn.ready_at))
         for name in {turn.kind for turn, _, _ in told} & kinds.keys():
             self._write(kinds[name])
 
