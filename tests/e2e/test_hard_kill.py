@@ -20,7 +20,7 @@ from timeball.store.postgres import PostgresStore
 pytestmark = pytest.mark.slow
 
 APP = r"""
-import ctypes, os, re, signal, time
+import atexit, ctypes, os, re, signal, time
 from pathlib import Path
 import timeball as tb
 
@@ -113,6 +113,7 @@ def gil_apart():
 
 @tb.job(name="plain")
 def plain():
+    atexit.register(note, "left")
     return os.getpid()
 """
 GRACE = ("--grace", "0.5s")
@@ -249,6 +250,7 @@ def test_a_worker_of_processes_runs_functions_apart_and_their_context_holds(ring
     assert parent_of(parent_of(plain.result)) != worker.pid
     assert good.result == [7, good.result[1], 1, str(good.uuid)]
     assert worker.stop() == 0
+    assert ring.pid("left") == plain.result, "one that is idle has time to leave"
     assert ring.place.processes() == {}
 
 

@@ -17,6 +17,7 @@ _COUNTERS = {
     Ending.RETRIED: families.RETRIES,
     Ending.SNOOZED: families.SNOOZES,
     Ending.RELEASED: families.RELEASES,
+    Ending.LOST: families.CRASHES,
 }
 
 Counts = Counter[tuple[str, ...]]
@@ -58,7 +59,9 @@ def _counted(kind: str, row: EndingRecord) -> Iterable[tuple[str, ...]]:
         if row.ending is not Ending.RELEASED:  # those it was in the middle of
             yield (families.STARTS.name,)
         return
-    if row.ending in FINAL_STATE:
+    if row.reason == "quarantined":  # its worker called it lost, as those before
+        yield families.CRASHES.name, kind
+    elif row.ending in FINAL_STATE:
         yield families.FINISHED.name, kind, row.ending
     else:
         yield _COUNTERS[row.ending].name, kind

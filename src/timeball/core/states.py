@@ -89,7 +89,7 @@ class Ending(StrEnum):
     RETRIED = "retried"  # this one and those below are followed by another turn
     SNOOZED = "snoozed"
     RELEASED = "released"
-    LOST = "lost"  # its worker died; costs one crash
+    LOST = "lost"  # its worker, or its process apart, died; costs one crash
     MOVED = "moved"
     AWAITED = "awaited"
 

@@ -95,6 +95,7 @@ SNOOZES: Final = _counter("job_snoozes_total", "Attempts that asked to run again
 RELEASES: Final = _counter(
     "job_releases_total", "Turns given back before they began, or interrupted by a stop.", "kind"
 )
+CRASHES: Final = _counter("job_crashes_total", "Attempts whose process apart died.", "kind")
 STALE: Final = _counter(
     "stale_settlements_total", "Settlements that came too late and changed nothing.", "kind"
 )
@@ -145,7 +146,7 @@ CRON_LAG: Final = _gauge(
 STORE_UP: Final = _gauge("store_up", "Whether the store answered when these numbers were read.")
 
 FAMILIES: Final = (
-    STARTS, FINISHED, RETRIES, SNOOZES, RELEASES, STALE, RUN, QUEUE_WAIT, LOCK_WAIT, CLAIM,
-    CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS, CHILDREN, JOBS, OLDEST,
-    CRON_LAG, STORE_UP,
+    STARTS, FINISHED, RETRIES, SNOOZES, RELEASES, CRASHES, STALE, RUN, QUEUE_WAIT, LOCK_WAIT,
+    CLAIM, CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS, CHILDREN, JOBS,
+    OLDEST, CRON_LAG, STORE_UP,
 )  # fmt: skip

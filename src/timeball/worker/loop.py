@@ -45,6 +45,7 @@ _OUTAGE: Final = Retry(base_s=0.1, cap_s=5.0, min_s=0.02)
 _TIMED: Final = frozenset({Ending.RETRIED, Ending.SNOOZED})  # the job falls due after its delay
 _FLUSH_S: Final = 0.01
 _INTERRUPT_S: Final = 1.0
+_LEAVE_S: Final = 0.5
 _FOR_EVER: Final = float("inf")
 
 _log = logging.getLogger(__name__)
@@ -355,9 +356,9 @@ class Worker:
                 self._store.retire(self._tenure.worker)
 
     def _end_apart(self) -> None:
-        """Kill what still runs in processes apart: what is given back must not go on."""
+        """End the processes apart; kill what still runs there, for what is given back must end."""
         if self._apart is not None:
-            self._apart.close(0.0)
+            self._apart.close(_LEAVE_S if self._kernel.idle else 0.0)
 
     def _finish(self, until_s: float, *, patience: _Stop) -> None:
         """Settle what ends, until nothing is held, or the time or the patience is over."""

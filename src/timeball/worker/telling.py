@@ -133,6 +133,8 @@ def _series(kind: str, said: Settlement, verdict: Verdict) -> tuple[Family, *tup
             return families.SNOOZES, kind
         case Ending.RELEASED:
             return families.RELEASES, kind
+        case Ending.LOST:  # whether the job has another attempt is for the store to say
+            return families.CRASHES, kind
         case ending:
             return families.FINISHED, kind, ending, said.error_type or ""
 
