@@ -9,20 +9,24 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.worker.recount import told
 
 from timeball.action.context import StopSign
 from timeball.action.kind import Kind
 from timeball.action.registry import DEFAULT, Registry
 from timeball.core.outcomes import Raised, Returned, Unbegun
-from timeball.core.records import Settlement, Turn
+from timeball.core.records import Settlement, Turn, Verdict
 from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.runner import Done, Ended, Lost
+from timeball.observe import families
+from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat
 from timeball.worker.apart import attempt, processes, run_apart
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
 from timeball.worker.child import Load
+from timeball.worker.telling import Counts
 from timeball.worker.tenure import Tenure
 
 APP = """
@@ -155,6 +159,18 @@ def test_its_mark_is_cleared_when_its_process_has_died_unless_it_may_run_only_on
     of(kind_of(), turn_of("k", at_most_once=once), bench).run()
     assert table.begun() == ({(3, 4)} if once else set())
     table.close()
+
+
+def test_a_crash_is_counted_as_one_and_no_job_as_finished() -> None:
+    kind, registry = kind_of(runner="process"), Registry()
+    registry.add(kind)
+    board = Board.create(1)
+    turn, said = turn_of("k"), settled(Lost("gone"))
+    Counts(board, registry).settled(1, [(turn, said, Verdict.ACCEPTED)], 0)
+    counted = told(board.read())
+    board.close()
+    assert counted[families.CRASHES.name, "k"] == 1
+    assert not [name for name, *_ in counted if name == families.FINISHED.name]
 
 
 # In the process

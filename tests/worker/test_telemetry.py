@@ -51,9 +51,6 @@ def nap(context: tb.Context):
 @tb.job(name="quits")
 def quits(): return tb.Cancel("a secret reason")
 
-@tb.job(name="dies apart", runner="process")
-def dies_apart(): os._exit(9)
-
 @tb.job(name="wish", retry=QUICK)
 def wish():
     (HERE / "wishing").touch()
@@ -61,7 +58,7 @@ def wish():
         time.sleep(0.01)
     raise OSError
 """
-KINDS = {"ok": 5, "flaky": 3, "bad": 2, "nap": 3, "quits": 2, "dies apart": 1}
+KINDS = {"ok": 5, "flaky": 3, "bad": 2, "nap": 3, "quits": 2}
 
 
 @pytest.fixture
@@ -131,7 +128,6 @@ def test_the_counters_equal_what_the_record_gives(
     assert counted[families.STALE.name, "hold"] == 1
     assert counted[families.RELEASES.name, "nobody_knows_it"] == 1
     assert counted[families.RETRIES.name, "wish"] == 1
-    assert counted[families.CRASHES.name, "dies apart"] == 3
     assert counted[families.TURNS_EXPIRED.name, "failed"] == 1
     assert counted[families.FINISHED.name, "quits", "cancelled"] == 2
     for family in (families.RUN, families.QUEUE_WAIT):
