@@ -72,6 +72,7 @@ class Options:
     max_crashes: int | None = None
     timeout_s: float | None = None
     delivery: str | None = None
+    key: str | None = None
     overlap_runs: str | None = None
     catchup: str | None = None
     catchup_window_s: float | None = None
