@@ -35,15 +35,21 @@ from timeball.worker.supervisor import (
 pytestmark = pytest.mark.slow
 
 
+def beats(store: PostgresStore, number: int) -> None:
+    """Wait until the one worker has beaten so often since."""
+    (before,) = store.pulses()
+    until(lambda: store.pulses()[0].beat > before.beat + number, "it beats while it drains")
+
+
 def test_sigterm_lets_what_has_begun_end_and_begins_nothing(
     config: SupervisorConfig, store: PostgresStore, folder: Path, launch: Callable
 ) -> None:
     process = launch(config)
     uuid, pid = hold(store, folder)
     process.send_signal(signal.SIGTERM)
+    beats(store, 3)  # by then its child has heard of it
     late = submit(store, "note", '{"text": "late"}')
-    (beat,) = store.pulses()
-    until(lambda: store.pulses()[0].beat > beat.beat + 3, "it beats while it drains")
+    beats(store, 3)
     assert process.poll() is None
     assert store.get(uuid).state is State.RUNNING
     (folder / "go").touch()
