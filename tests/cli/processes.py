@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -105,7 +106,11 @@ class Running:
         assert text in self.written, self.written
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and return the exit code."""
+        """Send a signal, once more if nothing comes of it, and return the exit code."""
+        self.process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(PATIENCE_S / 3)
+        # Python drops a KeyboardInterrupt that strikes in a finalizer; a person presses again.
         self.process.send_signal(number)
         try:
             return self.process.wait(PATIENCE_S)
