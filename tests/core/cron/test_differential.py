@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -101,16 +100,6 @@ def test_a_schedule_at_random_comes_due_as_folds_say(seed: int) -> None:
         assert found == wanted, (plan.text, name, begin, policy)
 
 
-@pytest.fixture
-def same_data() -> Iterator[None]:
-    """Have `whenever` read the zone data that we read; the system's may be older."""
-    whenever.reset_tzpath([str(resources.files("tzdata").joinpath("zoneinfo"))])
-    whenever.clear_tzcache()
-    yield
-    whenever.reset_tzpath()
-    whenever.clear_tzcache()
-
-
 def by_whenever(wall: datetime, name: str, gap: str, overlap: str) -> set[datetime]:
     plain = whenever.PlainDateTime(wall.year, wall.month, wall.day, wall.hour, wall.minute)
 
@@ -130,7 +119,6 @@ def by_whenever(wall: datetime, name: str, gap: str, overlap: str) -> set[dateti
         }
 
 
-@pytest.mark.usefixtures("same_data")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_schedule_at_random_comes_due_as_whenever_says(seed: int) -> None:
     draw = random.Random(f"whenever {seed}")
