@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from importlib import metadata
@@ -45,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Point this process, and all that it starts, at the chosen server and at a folder to leave."""
     for name in DANGEROUS:
         os.environ.pop(name, None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what it runs in the background so, and all that we start would inherit it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--postgres") == "15":
         os.environ[BINARIES] = str(_server_15())
     else:
