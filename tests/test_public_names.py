@@ -6,8 +6,8 @@ import timeball
 NAMES = {
     "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
     "Delivery", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry", "Scheduler",
-    "SchedulerClosed", "Snooze", "State", "StoreUnavailable", "TimeballError", "UsageError",
-    "__version__", "connect", "connect_async", "cron", "job",
+    "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable", "TimeballError",
+    "UsageError", "__version__", "connect", "connect_async", "cron", "job",
 }  # fmt: skip
 
 

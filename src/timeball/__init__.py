@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from timeball.action.context import Snooze as Snooze
     from timeball.action.registry import cron as cron
     from timeball.action.registry import job as job
+    from timeball.action.secret import Secret as Secret
     from timeball.client import AsyncClient as AsyncClient
     from timeball.client import Client as Client
     from timeball.client import Handle as Handle
@@ -55,6 +56,7 @@ _HOMES = {
     "Retry": "core.retry",
     "Scheduler": "engine.scheduler",
     "SchedulerClosed": "errors",
+    "Secret": "action.secret",
     "Snooze": "action.context",
     "State": "core.states",
     "StoreUnavailable": "errors",

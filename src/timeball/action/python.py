@@ -13,16 +13,26 @@ import time
 import traceback
 from collections.abc import Callable
 from contextvars import Context as Variables
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from timeball.action.context import Cancel, Context, JobOccurrence, Snooze, StopSign
 from timeball.action.kind import Kind
+from timeball.action.secret import KEY, referring
 from timeball.core.misfire import OCCURRENCE_ARG
 from timeball.core.outcomes import Outcome, Raised, Returned, Snoozed, Stopped, Unbegun
-from timeball.core.payload import decode_args, decode_value, encode_result, storable
+from timeball.core.payload import (
+    ERROR_MAX,
+    decode_args,
+    decode_value,
+    encode_result,
+    storable,
+)
 from timeball.core.records import Turn
+from timeball.core.redaction import redacted
 from timeball.core.retry import WAIT_LIMIT_S, Retry
-from timeball.errors import InvalidPayload
+from timeball.errors import UsageError
+from timeball.observe.concealment import concealed, concealed_value
 
 T = TypeVar("T")
 
@@ -82,7 +92,9 @@ def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
         arguments = {} if turn.args == "{}" else decode_args(turn.args)
         told = arguments.pop(OCCURRENCE_ARG, None)
         occurrence = None if told is None else JobOccurrence.of(told)
-    except (InvalidPayload, KeyError, TypeError, ValueError) as error:
+        if KEY in turn.args:
+            arguments = referring(arguments)
+    except (UsageError, KeyError, TypeError, ValueError) as error:
         raise _Unfit("undecodable", f"the stored arguments cannot be read: {error}") from None
     complaint = kind.parameters.complaint(arguments)
     if complaint is not None:
@@ -127,13 +139,30 @@ def steered(value: Any) -> Outcome | None:
 def _outcome(value: Any) -> Outcome:
     asked = steered(value)
     if asked is not None:
-        return asked
+        return _shown(asked)
     result = encode_result(value)
     own = isinstance(value, dict) and "unstorable" in value
     if result is not None and result.startswith(_UNSTORABLE) and not own:
         reason = decode_value(result)["reason"]
         raise _Unfit("result", f"it ran, but its result cannot be stored: {reason}")
-    return Returned(result)
+    return _shown(Returned(result))
+
+
+def _shown(outcome: Outcome) -> Outcome:
+    """Return an outcome without the secrets that its job was told."""
+    match outcome:
+        case Returned(result=str() as result) if concealed(result) != result:
+            # In the value and not in its text, where a number may look like a secret.
+            return Returned(encode_result(concealed_value(decode_value(result))))
+        case Raised():
+            return replace(outcome, error=_without_secrets(outcome.error))
+        case _:
+            return outcome
+
+
+def _without_secrets(text: str) -> str:
+    # Cut before, for what is long, and so far out that no half of a secret is left at the end.
+    return storable(redacted(concealed(storable(text, 4 * ERROR_MAX))))
 
 
 def failure(error: BaseException, retry: Retry) -> Raised:
@@ -149,7 +178,7 @@ def failure(error: BaseException, retry: Retry) -> Raised:
     text = _ask(lambda: str(error), f"{name}.__str__ raised an exception of its own")
     return Raised(
         error_type=_ask(lambda: _type_name(error), name),
-        error=_ask(lambda: _story(error, text), storable(text)),
+        error=_ask(lambda: _story(error, text), _without_secrets(text)),
         again=retry.wants(error),
         retry_after_s=_ask(lambda: _retry_after_s(error), None),
     )
@@ -173,7 +202,7 @@ def _story(error: BaseException, text: str) -> str:
     """Return the text of an exception first, then where it came from, without our own frame."""
     trace = error.__traceback__ and error.__traceback__.tb_next
     lines = traceback.TracebackException(type(error), error, trace).format()
-    return storable(f"{text}\n\n{''.join(lines)}")
+    return _without_secrets(f"{text}\n\n{''.join(lines)}")
 
 
 def _retry_after_s(error: BaseException) -> float | None:

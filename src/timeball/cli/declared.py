@@ -11,10 +11,10 @@ from timeball.cli.declared_crontab import declare_crontab
 from timeball.cli.declared_found import declare_findings
 from timeball.cli.declared_python import declare_python
 from timeball.cli.schedule_file import text_of
+from timeball.core.redaction import redacted
 from timeball.errors import UsageError
 from timeball.importers.formats import origin_of, read_findings
 from timeball.importers.found import Origin
-from timeball.importers.redaction import redacted
 
 __all__ = ["Asked", "Declared", "Fault", "Form", "Reading", "read"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from timeball.cli.crontab_kinds import LOADER, handed_over, own_name
 from timeball.cli.declaration import Asked, Declared, Fault, Reading
 from timeball.client.specs import agenda_of, schedule_spec
+from timeball.core.redaction import redacted
 from timeball.errors import InvalidSchedule
 from timeball.importers.crontab import CrontabEntry, UserInfo, read_crontab
 from timeball.importers.crontab_found import lock_of
-from timeball.importers.redaction import redacted
 from timeball.worker.child import Load
 
 

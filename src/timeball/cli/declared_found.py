@@ -11,10 +11,11 @@ from timeball.cli.declaration import Asked, Declared, Fault, Reading
 from timeball.cli.declared_crontab import known_user, owner
 from timeball.cli.found_kinds import LOADER, command_facts
 from timeball.client.specs import agenda_of, schedule_spec
+from timeball.core.redaction import redacted
 from timeball.errors import InvalidSchedule, UsageError
 from timeball.importers.crontab import UserInfo
 from timeball.importers.found import CommandCall, Findings, Found, KindCall
-from timeball.importers.redaction import redacted, redacted_call
+from timeball.importers.redaction import redacted_call
 from timeball.worker.child import Load
 
 _UNKNOWN_KIND: Final = "no file given here defines its kind: its jobs wait for a worker that does"

@@ -168,7 +168,7 @@ def _record(found: Found, tz: str) -> dict[str, Any]:
 
 def _write(out: Path, text: str, *, force: bool) -> None:
     """Write a file that only its owner can read, for commands may hold secrets."""
-    from timeball.importers.redaction import holds_secret
+    from timeball.core.redaction import holds_secret
 
     target = out.with_name(f".{out.name}.{os.getpid()}") if force else out
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -9,6 +9,7 @@ from typing import Any
 
 from timeball.cli.output import iso, shown
 from timeball.core.records import Job
+from timeball.core.redaction import redacted_value
 from timeball.core.states import State
 
 _SUMMARY_MAX = 60
@@ -22,6 +23,7 @@ def ended_well(job: Job) -> bool:
 def job_record(job: Job) -> dict[str, Any]:
     """Return a job for JSON."""
     record = asdict(job)
+    record["args"] = redacted_value("", job.args)
     for name in ("created_at", "run_at", "expires_at", "began_at", "ended_at"):
         record[name] = iso(record[name]) if record[name] else None
     return record
@@ -56,7 +58,7 @@ def job_lines(job: Job, *, utc: bool) -> Iterator[str]:
         "began": shown(job.began_at, utc=utc),
         "ended": shown(job.ended_at, utc=utc),
         "worker": job.worker,
-        "args": json.dumps(job.args, ensure_ascii=False),
+        "args": json.dumps(redacted_value("", job.args), ensure_ascii=False),
     }
     for name, value in facts.items():
         if value not in (None, ""):

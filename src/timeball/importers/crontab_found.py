@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
+from timeball.core.redaction import redacted
 from timeball.importers.crontab import (
     DEFAULT_PATH,
     CrontabEntry,
@@ -14,7 +15,6 @@ from timeball.importers.crontab import (
 )
 from timeball.importers.crontab_line import ZONE_SETTING
 from timeball.importers.found import CommandCall, Findings, Found, Needs, Options, Origin
-from timeball.importers.redaction import redacted
 
 _LOCK = re.compile(
     r"(?:/usr)?(?:/bin/)?\bflock((?:[ \t]+-[\w-]+(?:[ \t=]+[0-9.]+)?){0,8})"

@@ -12,9 +12,9 @@ from typing import Any
 
 from timeball.core.cron import load_zone
 from timeball.core.cron.expression import read
+from timeball.core.redaction import redacted
 from timeball.errors import UsageError
 from timeball.importers.found import Findings, Found, Needs, Origin
-from timeball.importers.redaction import redacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

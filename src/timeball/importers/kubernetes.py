@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from timeball.core.redaction import redacted
 from timeball.errors import UsageError
 from timeball.importers.found import CommandCall, Findings, Found, Options, Origin
 from timeball.importers.gathering import Gathering, Timing, needs
-from timeball.importers.redaction import redacted
 from timeball.importers.yaml_text import Table, read_yaml
 
 _ZONE_PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.*)", re.DOTALL)

@@ -12,6 +12,7 @@ from typing import Final
 
 from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.cron import Cron, Timetable
+from timeball.core.redaction import redacted
 from timeball.errors import UsageError
 from timeball.importers.found import Findings, Found, KindCall, Needs, Origin
 from timeball.importers.lint_fields import (
@@ -29,7 +30,6 @@ from timeball.importers.lint_runs import (
     secret_shown,
 )
 from timeball.importers.lint_zones import in_a_fold, in_a_gap, zone_in_comment
-from timeball.importers.redaction import redacted
 
 Rule = Callable[[Subject], Iterator[Finding]]
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from timeball.core.redaction import holds_secret
 from timeball.importers.found import Origin
 from timeball.importers.lint_finding import Finding, Severity, Subject
-from timeball.importers.redaction import holds_secret
 from timeball.importers.wording import counted
 
 _DAY_S: Final = 86_400

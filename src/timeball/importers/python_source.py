@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from timeball.core.redaction import redacted
 from timeball.errors import UsageError
-from timeball.importers.redaction import redacted
 
 SOURCE_MAX: Final = 1 << 18
 """Characters of a file that is read; its tree takes a hundred times as much memory."""

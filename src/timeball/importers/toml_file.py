@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from timeball.core.cron.every import Every
 from timeball.core.cron.expression import read
+from timeball.core.redaction import redacted
 from timeball.errors import InvalidSchedule
 from timeball.importers.found import (
     CommandCall,
@@ -27,7 +28,6 @@ from timeball.importers.found import (
     Options,
     Origin,
 )
-from timeball.importers.redaction import redacted
 from timeball.importers.toml_places import toml_lines
 
 SOURCE_MAX: Final = 1 << 20

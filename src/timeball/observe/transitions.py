@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from timeball.core.states import Ending
+from timeball.observe.concealment import ConcealingFormatter, concealed
 
 LOGGER: Final = logging.getLogger("timeball.transition")
 
@@ -120,17 +121,18 @@ def tell(transition: Transition) -> None:
 
 def configure(form: LogFormat) -> None:
     """Have this process write its log to stderr; what has been configured before stays."""
-    if form is LogFormat.TEXT:
-        logging.basicConfig(format=_TEXT, level=logging.WARNING)
-        return
+    as_text = form is LogFormat.TEXT
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(ConcealingFormatter(_TEXT) if as_text else JsonFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    LOGGER.setLevel(logging.DEBUG)
+    if not as_text:
+        LOGGER.setLevel(logging.DEBUG)
 
 
 def _storable(said: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: each.encode("utf-8", "backslashreplace").decode() if isinstance(each, str) else each
+        name: concealed(each).encode("utf-8", "backslashreplace").decode()
+        if isinstance(each, str)
+        else each
         for name, each in said.items()
     }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeball.importers.redaction import holds_secret, redacted, redacted_value
+from timeball.core.redaction import holds_secret, redacted, redacted_value
 
 SECRET = "hunter2"
 
