@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.store.world import World, end
 
+from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.payload import encode_result, storable
 from timeball.core.records import Delivery, Settlement, Verdict
 from timeball.core.states import Ending, State
@@ -319,3 +320,23 @@ def test_only_who_was_granted_a_turn_can_call_it_lost(world: World) -> None:
     turn = world.start(worker, max_crashes=1)
     assert world.settle(thief, end(turn, Ending.LOST)) == [STALE]
     assert world.state(turn) is State.RUNNING
+
+
+@pytest.mark.parametrize("ending", [Ending.RETRIED, Ending.FAILED])
+def test_who_never_heard_of_his_commit_learns_that_it_was_done(world: World, ending) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    assert world.settle(worker, end(turn)) == [ACCEPTED]
+    unsure = end(turn, ending, reason=UNCOMMITTED, error_type="Lost", error="at the commit")
+    assert world.settle(worker, unsure) == [ALREADY]
+    assert world.settle(world.worker(), unsure) == [STALE]
+    assert (world.state(turn), world.stale()) == (State.SUCCEEDED, 1)
+
+
+def test_who_never_heard_of_his_commit_tries_again_where_it_was_not_done(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    unsure = end(turn, Ending.RETRIED, reason=UNCOMMITTED, delay_s=1.0)
+    assert world.settle(worker, unsure) == [ACCEPTED]
+    assert world.settle(worker, end(turn)) == [STALE]
+    assert (world.state(turn), world.job(turn).turn) == (State.SCHEDULED, 2)

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.worker.supervision import APP, MAIN, PATIENCE_S, configured
+from tests.proxy import Proxy, proxied
+from tests.worker.bank import Bank
+from tests.worker.supervision import APP, MAIN, PATIENCE_S, configured, until
 
+from timeball.core.audit import audit
+from timeball.store.postgres import PostgresStore
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
 
@@ -63,3 +67,22 @@ def launch(folder: Path) -> Iterator[Callable[[SupervisorConfig], subprocess.Pop
     for process in launched:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def bank(store: PostgresStore, direct: str) -> Iterator[Bank]:
+    bank = Bank(store, direct)
+    yield bank
+    until(lambda: bank.sessions() == 0, "no transaction is left open")
+    bank.close()
+    assert audit(store.histories(), quiesced=False).violations == ()
+
+
+@pytest.fixture
+def proxy(bank: Bank, direct: str) -> Iterator[Proxy]:
+    """What the transactions of the jobs go through; all else has a connection of its own."""
+    with proxied(direct) as proxy:
+        through = PostgresStore(proxy.dsn)
+        bank.bench = bank.bench._replace(transactions=through.transactions)
+        yield proxy
+        through.close()

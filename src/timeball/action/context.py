@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from timeball.core.records import Turn
@@ -98,6 +98,16 @@ class StopSign:
             callback()
 
 
+class Lent(NamedTuple):
+    """What a worker lends to an attempt for as long as it runs."""
+
+    connection: Any = None
+    """In which the job's writes are kept iff its success is."""
+
+
+NOTHING_LENT: Final = Lent()
+
+
 class Context:
     """What a running job knows about itself: a parameter annotated `Context` receives it.
 
@@ -113,7 +123,7 @@ class Context:
     """
 
     __slots__ = (
-        "_deadline", "_monotonic", "attempt", "id", "job_id", "kind", "occurrence", "stop",
+        "_deadline", "_lent", "_monotonic", "attempt", "id", "job_id", "kind", "occurrence", "stop",
         "timeout_s", "turn",
     )  # fmt: skip
 
@@ -125,6 +135,7 @@ class Context:
         timeout_s: float | None,
         occurrence: JobOccurrence | None,
         monotonic: Callable[[], float],
+        lent: Lent = NOTHING_LENT,
     ) -> None:
         self.id: UUID = turn.uuid
         self.job_id = turn.job_id
@@ -134,6 +145,7 @@ class Context:
         self.timeout_s = timeout_s
         self.occurrence = occurrence
         self.stop = stop
+        self._lent = lent
         self._monotonic = monotonic
         self._deadline = math.inf if timeout_s is None else monotonic() + timeout_s
 
@@ -141,6 +153,24 @@ class Context:
     def key(self) -> str:
         """An idempotency key: the same for all attempts of this job, and no other's."""
         return str(self.id)
+
+    @property
+    def connection(self) -> Any:
+        """The psycopg connection of a transactional job; async where the job is a coroutine.
+
+        What is written through it is kept if and only if this attempt's success is accepted:
+        the worker commits both at once. Use ``with ctx.connection.transaction():`` for a part
+        that may fail; `commit` and `rollback` are refused.
+
+        Raises:
+            UsageError: The job is not transactional, or runs without a database.
+        """
+        if self._lent.connection is None:
+            raise UsageError(
+                f"{self.kind} has no connection: write @job(transactional=True), and run it with "
+                "a worker; a Scheduler has no database"
+            )
+        return self._lent.connection
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -60,6 +60,9 @@ class Kind:
             default. A `Scheduler` has one runner for all, and does not look here.
         key: Of the jobs with the same key only so many are under way at once as its limit
             says, else one; `{argument}` in it stands for what the job has as that argument.
+        transactional: Each attempt has a database connection, `Context.connection`, and what it
+            writes there is kept iff its success is accepted. It runs in a thread or on the event
+            loop of its worker.
         schedules: When a job of this kind is made by the clock.
         place: Where it is defined, for people.
     """
@@ -76,6 +79,7 @@ class Kind:
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     runner: RunsIn | None = None
     key: str | None = None
+    transactional: bool = False
     schedules: tuple[CronSpec, ...] = ()
     place: str = ""
 
@@ -93,6 +97,7 @@ class Kind:
         if not (type(self.max_crashes) is int and self.max_crashes > 0):
             raise UsageError(f"max_crashes is {self.max_crashes!r}: write 1 or more")
         self._check_runner()
+        self._check_transactional()
         if self.delivery is Delivery.AT_MOST_ONCE and self.retry.max_retries:
             raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
 
@@ -103,6 +108,20 @@ class Kind:
             raise UsageError(
                 f"{self.name} is async, and a process apart runs plain functions: write it with "
                 "def, or leave out runner"
+            )
+
+    def _check_transactional(self) -> None:
+        if not self.transactional:
+            return
+        if self.parameters.context is None:
+            raise UsageError(
+                f"{self.name} is transactional and takes no Context, by which it would reach its "
+                "connection: add a parameter `ctx: tb.Context`"
+            )
+        if self.runner == "process":
+            raise UsageError(
+                f"{self.name} is transactional, and a connection cannot be handed to a process "
+                "apart: leave out runner"
             )
 
     @property

@@ -16,7 +16,15 @@ from contextvars import Context as Variables
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from timeball.action.context import Cancel, Context, JobOccurrence, Snooze, StopSign
+from timeball.action.context import (
+    NOTHING_LENT,
+    Cancel,
+    Context,
+    JobOccurrence,
+    Lent,
+    Snooze,
+    StopSign,
+)
 from timeball.action.kind import Kind
 from timeball.action.secret import KEY, referring
 from timeball.core.misfire import OCCURRENCE_ARG
@@ -50,27 +58,29 @@ class _Unfit(Exception):
         self.reason = reason
 
 
-def carry_out(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
+def carry_out(kind: Kind, turn: Turn, stop: StopSign, lent: Lent = NOTHING_LENT) -> Outcome:
     """Run one attempt in this thread and return how it ended. Never raises.
 
     A thread cannot be stopped: `stop`, and the timeout, are for the job to look at.
     """
     try:
         # Variables of its own: what one job sets, the next one on this thread must not see.
-        value = Variables().run(kind.call, **_arguments(kind, turn, stop))
+        value = Variables().run(kind.call, **_arguments(kind, turn, stop, lent))
         return _NOTHING if value is None else _outcome(value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         return failure(error, kind.retry)
 
 
-async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
+async def carry_out_async(
+    kind: Kind, turn: Turn, stop: StopSign, lent: Lent = NOTHING_LENT
+) -> Outcome:
     """Run one attempt on this event loop and return how it ended. Never raises.
 
     Where the task is cancelled after `stop` was raised, the turn is given back.
     """
     scope: asyncio.Timeout | None = None
     try:
-        arguments = _arguments(kind, turn, stop)
+        arguments = _arguments(kind, turn, stop, lent)
         timeout_s = timeout_of(kind, turn)
         if timeout_s is None:  # a timer costs more than all the rest
             value = await kind.call(**arguments)
@@ -87,7 +97,7 @@ async def carry_out_async(kind: Kind, turn: Turn, stop: StopSign) -> Outcome:
         return failure(error, kind.retry)
 
 
-def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
+def _arguments(kind: Kind, turn: Turn, stop: StopSign, lent: Lent) -> dict[str, Any]:
     try:
         arguments = {} if turn.args == "{}" else decode_args(turn.args)
         told = arguments.pop(OCCURRENCE_ARG, None)
@@ -106,6 +116,7 @@ def _arguments(kind: Kind, turn: Turn, stop: StopSign) -> dict[str, Any]:
             timeout_s=timeout_of(kind, turn),
             occurrence=occurrence,
             monotonic=time.monotonic,
+            lent=lent,
         )
     return arguments
 

@@ -43,6 +43,7 @@ class KindOptions(TypedDict, total=False):
     delivery: Delivery | str
     runner: RunsIn | None
     key: str | None
+    transactional: bool
 
 
 class JobOptions(KindOptions, total=False):

@@ -7,7 +7,7 @@ the job. It is total: every outcome of every turn has one settlement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from timeball.core.records import Settlement, Turn
 from timeball.core.retry import Retry
@@ -57,6 +57,11 @@ class Unbegun:
 
 
 Outcome = Returned | Raised | Snoozed | Stopped | Unbegun
+
+
+UNCOMMITTED: Final = "uncommitted"
+"""Why an attempt is tried again whose transaction was not committed, as far as its worker knows.
+Where it was after all, the store knows better: the turn has ended with the success in it."""
 
 
 class Run(NamedTuple):

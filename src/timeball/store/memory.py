@@ -49,6 +49,7 @@ from timeball.store.memory_rows import (
     Worker,
     crash,
     move,
+    repeats,
     told,
     turn_of,
 )
@@ -313,9 +314,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
             if ended is None:
                 row.endings[said.turn] = Ended(told(row, said), self._clock(), worker)
                 return Verdict.ACCEPTED
-            same = (ended.how.ending, ended.how.reason) == (said.ending, said.reason)
-            failed = said.ending is Ending.LOST and ended.how.reason in CRASH_REASONS
-            if ended.said_by == worker and (same or failed):
+            if ended.said_by == worker and repeats(ended.how, said):
                 return Verdict.ALREADY
         if row:
             row.stale.append(StaleRecord(said.turn, worker, self._clock().timestamp()))

@@ -18,7 +18,9 @@ from timeball.core.history import (
     RevivalRecord,
     StaleRecord,
 )
+from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
+from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.payload import decode_value
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
 from timeball.core.states import TERMINAL, Ending, Event, State, allowed
@@ -162,6 +164,14 @@ def told(row: Row, said: Settlement) -> Settlement:
         return said
     ending, reason = crash(row)
     return said._replace(ending=ending, reason=reason or said.reason)
+
+
+def repeats(known: Settlement, said: Settlement) -> bool:
+    """Return whether a worker says again what is known of a turn, as it may after an outage."""
+    if said.reason == UNCOMMITTED and known.ending is Ending.SUCCEEDED:
+        return True
+    failed = said.ending is Ending.LOST and known.reason in CRASH_REASONS
+    return failed or (known.ending, known.reason) == (said.ending, said.reason)
 
 
 def turn_of(row: Row, lease: Lease) -> Turn:

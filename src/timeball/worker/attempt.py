@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from timeball.action.context import StopSign
+from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind, RunsIn
-from timeball.action.python import carry_out, carry_out_async
-from timeball.core.outcomes import Outcome, Run, Stopped, Unbegun, decide
+from timeball.action.python import carry_out, carry_out_async, failure
+from timeball.core.outcomes import (
+    UNCOMMITTED,
+    Outcome,
+    Raised,
+    Returned,
+    Run,
+    Snoozed,
+    Stopped,
+    Unbegun,
+    decide,
+)
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending
 from timeball.engine.runner import Lost, Runner
+from timeball.errors import StoreUnavailable
+from timeball.store.postgres.within import JobTransaction, Transactions
 from timeball.worker.apart import run_apart
 from timeball.worker.begun import BegunTable
 from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
 
 _UNBEGUN = Run(None, 0.0)
+_REST_S: Final = 1.0
+"""How long a job waits that found no connection; it has not begun, so that costs nothing."""
+
+_NO_DATABASE: Final = "it is transactional, and this worker's store is no PostgreSQL"
 
 
 class Bench(NamedTuple):
@@ -33,6 +52,9 @@ class Bench(NamedTuple):
 
     runner: RunsIn = "thread"
     """Where those run whose kind does not say."""
+
+    transactions: Transactions | None = None
+    """For transactional jobs."""
 
 
 class TurnAttempt:
@@ -49,8 +71,8 @@ class TurnAttempt:
     """
 
     __slots__ = (
-        "_arrived_s", "_began_s", "_bench", "is_async", "kind", "lock_ns", "stop", "tenure", "turn",
-        "unwanted",
+        "_arrived_s", "_began_s", "_bench", "accepted", "is_async", "kind", "lock_ns", "stop",
+        "tenure", "turn", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +84,9 @@ class TurnAttempt:
         self.is_async = kind.is_async
         self.lock_ns = 0
         self.stop = StopSign()
+        self.accepted = False
+        """Whether the store has accepted its success, in the transaction of its own writes."""
+
         self.unwanted = False
         """Whether a cancel was requested: who has been interrupted then is not to run again."""
         self._arrived_s = arrived_s
@@ -74,6 +99,8 @@ class TurnAttempt:
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""
+        if self.kind.transactional:
+            return self._run_within()
         self._begin()
         apart = self._bench.apart
         if apart is None or (self.kind.runner or self._bench.runner) == "thread":
@@ -84,8 +111,62 @@ class TurnAttempt:
         """Carry it out on this event loop."""
         if self.stop.raised:  # before its task had taken a step, so nothing has cancelled that
             return self.unbegun()
+        if self.kind.transactional:
+            return await self._run_within_async()
         self._begin()
         return self._end(await carry_out_async(self.kind, self.turn, self.stop))
+
+    def _run_within(self) -> Settlement:
+        """Carry it out in a transaction that is committed with its success, or not at all."""
+        transactions = self._bench.transactions
+        if transactions is None:
+            return self._without_database()
+        try:
+            with transactions.begin() as own:
+                self._begin()
+                outcome = carry_out(self.kind, self.turn, self.stop, Lent(own.connection))
+                if isinstance(outcome, Returned):
+                    own.settle(self.tenure.worker, self._settlement(outcome))
+        except StoreUnavailable:
+            return self._put_off()
+        return self._end_within(outcome, own)
+
+    async def _run_within_async(self) -> Settlement:
+        transactions = self._bench.transactions
+        if transactions is None:
+            return self._without_database()
+        stack = AsyncExitStack()
+        try:
+            own = await stack.enter_async_context(transactions.begin_async())
+        except StoreUnavailable:
+            return self._put_off()
+        except asyncio.CancelledError:
+            return self.unbegun()
+        self._begin()
+        lent = Lent(own.connection)
+        outcome = await carry_out_async(self.kind, self.turn, self.stop, lent)
+
+        async def finish() -> None:
+            async with stack:
+                if isinstance(outcome, Returned):
+                    await own.settle_async(self.tenure.worker, self._settlement(outcome))
+
+        await _to_its_end(finish())
+        return self._end_within(outcome, own)
+
+    def _end_within(self, outcome: Outcome, own: JobTransaction) -> Settlement:
+        if own.fault is not None and isinstance(outcome, Returned):
+            kept = failure(own.fault, self.kind.retry)
+            outcome = replace(kept, again=kept.again or own.passing, reason=UNCOMMITTED)
+        self.accepted = isinstance(outcome, Returned)
+        return self._end(outcome)
+
+    def _put_off(self) -> Settlement:
+        return decide(self.turn, Snoozed(_REST_S), _UNBEGUN, self.kind.retry, 0.0)
+
+    def _without_database(self) -> Settlement:
+        self._begin()
+        return self._end(Raised(error_type="UsageError", error=_NO_DATABASE, again=False))
 
     def unbegun(self) -> Settlement:
         """Return the settlement that gives the turn back before it has begun."""
@@ -137,3 +218,14 @@ class TurnAttempt:
                 error=outcome.text,
             )
         return decide(self.turn, outcome, run, self.kind.retry, self._bench.draw())
+
+
+async def _to_its_end(work: Coroutine[None, None, None]) -> None:
+    """Await something that is not to be interrupted, however often this task is cancelled."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            continue  # a commit that is broken off would leave nobody knowing what it did
+    task.result()

@@ -226,7 +226,9 @@ def work(brief: Brief, link: Link) -> None:
     if lines is not None:
         tellers.append(lines)
     worker.tell(*tellers, herald=None if lines is None else lines.begun)
-    worker.lend(processes(brief.loads, brief.log, brief.worker.grace_s))
+    worker.lend(
+        processes(brief.loads, brief.log, brief.worker.grace_s), transactions=store.transactions
+    )
     link.govern(worker)
     listener = Thread(target=store.listen, args=(worker.wake, done), daemon=True)
     listener.start()

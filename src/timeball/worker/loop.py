@@ -34,10 +34,11 @@ from timeball.engine.kernel import Kernel
 from timeball.engine.runner import Runner
 from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
+from timeball.store.postgres.within import Transactions
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
 from timeball.worker.pace import Load, Pace
-from timeball.worker.telling import Herald, Teller
+from timeball.worker.telling import Herald, Teller, Told, committed
 from timeball.worker.tenure import Tenure
 
 _PROMOTE_MAX: Final = 1_000
@@ -134,10 +135,16 @@ class Worker:
         self._tellers = tellers
         self._bench = self._bench._replace(herald=herald)
 
-    def lend(self, apart: Runner) -> None:
-        """Give it a place for attempts in processes apart, which it closes; before `work`."""
+    def lend(self, apart: Runner | None, transactions: Transactions | None = None) -> None:
+        """Give it what attempts need; before `work`.
+
+        Args:
+            apart: A place for those in processes apart, which it closes.
+            transactions: For transactional jobs.
+        """
         self._apart = apart
-        self._bench = self._bench._replace(apart=apart, runner=self._config.runner)
+        lent = self._bench._replace(apart=apart, transactions=transactions)
+        self._bench = lent._replace(runner=self._config.runner)
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, give back what has not begun, and return from `work`.
@@ -201,8 +208,11 @@ class Worker:
             self._on_registered(worker)
 
     def _settle(self) -> None:
-        ended = self._kernel.take_ended()
-        self._unsettled += [(attempt.tenure, attempt.turn, said) for attempt, said in ended]
+        for attempt, said in self._kernel.take_ended():
+            if attempt.accepted:
+                self._answered(attempt.tenure, [(attempt.turn, said, Verdict.ACCEPTED)], 0)
+            else:
+                self._unsettled.append((attempt.tenure, attempt.turn, said))
         while self._unsettled:
             tenure = self._unsettled[0][0]
             group = list(next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1])
@@ -211,21 +221,23 @@ class Worker:
             verdicts = self._store.settle(tenure.worker, batch)
             took_ns = time.monotonic_ns() - asked_ns
             del self._unsettled[: len(batch)]
-            self._note(tenure, batch, verdicts)
-            # Another one may have room now. A notification of that reaches only who listens.
-            self._woken = self._woken or any(turn.limited for _, turn, _ in group)
-            if self._tellers:
-                turns = [turn for _, turn, _ in group]
-                told = list(zip(turns, batch, verdicts, strict=True))
-                for teller in self._tellers:
-                    teller.settled(tenure.worker, told, took_ns)
-                    teller.locked(*self._kernel.lock_wait)
+            turns = [turn for _, turn, _ in group]
+            self._answered(tenure, list(zip(turns, batch, verdicts, strict=True)), took_ns)
 
-    def _note(
-        self, tenure: Tenure, batch: Sequence[Settlement], verdicts: Sequence[Verdict]
-    ) -> None:
+    def _answered(self, tenure: Tenure, told: list[Told], took_ns: int) -> None:
+        """Let go of turns of which the store has said what became of them."""
+        self._note(tenure, told)
+        # Another one may have room now. A notification of that reaches only who listens.
+        self._woken = self._woken or any(turn.limited for turn, _, _ in told)
+        if self._tellers:
+            told = [committed(each) for each in told]
+        for teller in self._tellers:
+            teller.settled(tenure.worker, told, took_ns)
+            teller.locked(*self._kernel.lock_wait)
+
+    def _note(self, tenure: Tenure, told: Sequence[Told]) -> None:
         now_s = time.monotonic()
-        for settlement, verdict in zip(batch, verdicts, strict=True):
+        for _, settlement, verdict in told:
             tenure.close(settlement)
             if self._bench.begun is not None:
                 self._bench.begun.clear(settlement.job_id, settlement.turn)

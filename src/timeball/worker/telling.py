@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.records import Settlement, Turn, Verdict
 from timeball.core.states import Ending
 from timeball.observe import families
@@ -28,6 +29,16 @@ _WORDS: Final = frozenset({Ending.CANCELLED, Ending.SNOOZED})
 
 Told = tuple[Turn, Settlement, Verdict]
 """One settlement between its turn and what the store said to it."""
+
+
+def committed(told: Told) -> Told:
+    """Return the same; of what was committed though its worker could not know, that it was."""
+    turn, said, verdict = told
+    if verdict is Verdict.ALREADY and said.reason == UNCOMMITTED:
+        bare = {"reason": None, "delay_s": 0.0, "error_type": None, "error": None}
+        said = said._replace(ending=Ending.SUCCEEDED, **bare)
+    return turn, said, verdict
+
 
 Herald = Callable[[int, Turn, float, int], None]
 """Told by whichever thread carries an attempt out that it begins: the worker, the turn, the

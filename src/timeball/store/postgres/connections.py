@@ -32,6 +32,14 @@ SILENCE_MS: Final = 20_000
 """After which a TCP connection whose packets nobody acknowledges counts as broken."""
 
 _ROWS = psycopg.rows.tuple_row
+_SETTINGS: Final[dict[str, Any]] = {
+    "autocommit": True,
+    "prepare_threshold": None,  # prepared statements collide behind a pooling proxy
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    "tcp_user_timeout": SILENCE_MS,
+    "keepalives_idle": SILENCE_MS // 2000,
+    "application_name": "timeball",
+}
 _TRY_AGAIN: Final = (
     psycopg.OperationalError,  # gone, refused, shut down, disk full, too many connections
     psycopg.InterfaceError,  # closed under our hands
@@ -127,16 +135,23 @@ class Connections:
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """Return a connection of the caller's own, in autocommit mode."""
-        return psycopg.connect(
-            self.dsn,
-            autocommit=True,
-            prepare_threshold=None,  # prepared statements collide behind a pooling proxy
-            connect_timeout=CONNECT_TIMEOUT_S,
-            tcp_user_timeout=SILENCE_MS,
-            keepalives_idle=SILENCE_MS // 2000,
-            application_name="timeball",
-            row_factory=_ROWS,
+        return psycopg.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+
+    def connect_isolated(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Return one whose transactions are READ COMMITTED whatever the database's default."""
+        connection = self.connect()
+        connection.isolation_level, connection.read_only = (
+            psycopg.IsolationLevel.READ_COMMITTED,
+            False,
         )
+        return connection
+
+    async def connect_isolated_async(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        """Return such a one for an event loop."""
+        connection = await psycopg.AsyncConnection.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
+        await connection.set_read_only(False)
+        return connection
 
     def close(self) -> None:
         """Close the idle connections now, and each borrowed one when it comes back."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Standing
+from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Settlement, Standing
 from timeball.core.uniqueness import Unique, UniqueUntil
 
 _encode = msgspec.json.Encoder().encode
@@ -76,3 +76,34 @@ def firing_columns(firing: Firing) -> dict[str, Any]:
 def encode_standing(standing: Standing) -> str:
     """Return how a schedule stands as ``timeball.declare_schedule`` takes it."""
     return encode(standing_columns(standing))
+
+
+def settlement_columns(settlements: Sequence[Settlement]) -> dict[str, object]:
+    """Return settlements as the arrays of ``settle.sql``; a column of nothing but null is empty.
+
+    Numbers go as array texts: the driver's own list adaptation costs more than the statement.
+    """
+    rows = zip(*settlements, strict=True)
+    lanes, seqs, jobs, turns, endings, reasons, delays, began, ran, results, types, errors = rows
+    return {
+        "lanes": _numbers(lanes),
+        "seqs": _numbers(seqs),
+        "job_ids": _numbers(jobs),
+        "turns": _numbers(turns),
+        "events": list(endings),
+        "reasons": _texts(reasons),
+        "delays_s": _numbers(delays),
+        "began": _numbers(began),
+        "ran_s": _numbers(ran),
+        "results": _texts(results),
+        "error_types": _texts(types),
+        "errors": _texts(errors),
+    }
+
+
+def _numbers(column: Sequence[float | None]) -> str:
+    return f"{{{','.join(['null' if item is None else repr(item) for item in column])}}}"
+
+
+def _texts(column: Sequence[str | None]) -> list[str | None]:
+    return [] if all(item is None for item in column) else list(column)

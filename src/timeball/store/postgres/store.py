@@ -38,10 +38,11 @@ from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, refusal, statement
-from timeball.store.postgres.encoding import encode_specs
+from timeball.store.postgres.encoding import encode_specs, settlement_columns
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
 from timeball.store.postgres.readers import histories, holdings, job_of
 from timeball.store.postgres.schedules import PostgresSchedules
+from timeball.store.postgres.within import Transactions
 
 
 class PostgresStore(PostgresSchedules):
@@ -51,6 +52,7 @@ class PostgresStore(PostgresSchedules):
         self.connections = Connections(dsn, schema=schema)
         direct = os.environ.get(DIRECT)
         self._listening = Connections(direct, schema=schema) if direct else self.connections
+        self.transactions = Transactions(self.connections)
         self._run = self.connections.run
         self._channel = wake_channel(schema)
         self._lanes: set[tuple[str, int]] = set()
@@ -199,7 +201,7 @@ class PostgresStore(PostgresSchedules):
         if not settlements:
             return []
         try:
-            rows = self._run("settle", worker=worker, **_columns(settlements))
+            rows = self._run("settle", worker=worker, **settlement_columns(settlements))
         except psycopg.DataError as error:
             return self._settle_apart(worker, settlements, error)
         return [Verdict(verdict) for verdict in rows[0][0]]
@@ -216,7 +218,7 @@ class PostgresStore(PostgresSchedules):
             ]
         text = storable(f"could not be stored: {error}")
         bare = settlements[0]._replace(result=None, error_type="Unstorable", error=text)
-        rows = self._run("settle", worker=worker, **_columns([bare]))
+        rows = self._run("settle", worker=worker, **settlement_columns([bare]))
         return [Verdict(verdict) for verdict in rows[0][0]]
 
     def cancels(self, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -312,34 +314,3 @@ class PostgresStore(PostgresSchedules):
     def histories(self) -> Iterator[JobHistory]:
         """See `Store.histories`. Streams: a million jobs do not fill the memory."""
         return histories(self.connections)
-
-
-def _columns(settlements: Sequence[Settlement]) -> dict[str, object]:
-    """Return settlements as the arrays of ``settle.sql``; a column of nothing but null is empty.
-
-    Numbers go as array texts: the driver's own list adaptation costs more than the statement.
-    """
-    rows = zip(*settlements, strict=True)
-    lanes, seqs, jobs, turns, endings, reasons, delays, began, ran, results, types, errors = rows
-    return {
-        "lanes": _numbers(lanes),
-        "seqs": _numbers(seqs),
-        "job_ids": _numbers(jobs),
-        "turns": _numbers(turns),
-        "events": list(endings),
-        "reasons": _texts(reasons),
-        "delays_s": _numbers(delays),
-        "began": _numbers(began),
-        "ran_s": _numbers(ran),
-        "results": _texts(results),
-        "error_types": _texts(types),
-        "errors": _texts(errors),
-    }
-
-
-def _numbers(column: Sequence[float | None]) -> str:
-    return f"{{{','.join(['null' if item is None else repr(item) for item in column])}}}"
-
-
-def _texts(column: Sequence[str | None]) -> list[str | None]:
-    return [] if all(item is None for item in column) else list(column)

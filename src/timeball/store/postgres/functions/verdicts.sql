@@ -31,8 +31,10 @@ BEGIN
                 THEN 'accepted'
             WHEN (
                 -- The reason tells a worker's own release from one that a sweeper made of it.
-                SELECT ended.worker = p_worker AND ended.event = sent.event
-                    AND ended.reason IS NOT DISTINCT FROM sent.reason
+                -- Or it could not know whether its own success was committed: it was.
+                SELECT ended.worker = p_worker AND (
+                    ended.event = sent.event AND ended.reason IS NOT DISTINCT FROM sent.reason
+                    OR ended.event = 'succeeded' AND sent.reason = 'uncommitted')
                 FROM timeball.ended
                 WHERE ended.job_id = sent.job_id AND ended.turn = sent.turn
             ) AND EXISTS (  -- said under the lease that holds it
