@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -43,6 +44,9 @@ OPTIONS: Final = frozenset(
     }
 )
 """The options of a submit, told from the job's own arguments by their names."""
+
+_SHARED: Final = frozenset(field.name for field in fields(JobSpec)) - {"uuid", "args"}
+"""What jobs of one call may have in common."""
 
 CATCHUP_LIMIT_MAX: Final = 1_000_000
 
@@ -105,6 +109,32 @@ def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpe
         unique=unique_of(options),
         **settings,
     )
+
+
+def job_specs(
+    job: Callable[..., Any] | str, each: Iterable[Mapping[str, Any]], options: dict[str, Any]
+) -> list[JobSpec]:
+    """Return the checked specs of many jobs that have all but their arguments in common.
+
+    Args:
+        job: A function with `@tb.job`, or the name of a kind.
+        each: The arguments of each job, by name.
+        options: Those of `Client.submit` that hold for all of them.
+
+    Raises:
+        UsageError: What is wrong, and what to write instead.
+    """
+    kind, given = _kind(job), iter(each)
+    written = options.get("key", kind and kind.key)
+    if written is not None:  # its key may be made of a job's arguments
+        return [job_spec(job, {**options, "args": dict(args)}) for args in given]
+    specs = [job_spec(job, {**options, "args": dict(args)}) for args in islice(given, 1)]
+    for first in specs[:1]:  # what they share is checked once
+        shared = {name: getattr(first, name) for name in _SHARED}
+        specs += [
+            JobSpec(uuid=new_uuid(), args=_encoded(kind, dict(args)), **shared) for args in given
+        ]
+    return specs
 
 
 def schedule_spec(

@@ -18,7 +18,7 @@ from timeball.chance import new_uuid
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
 from timeball.client.schedules import Schedules
-from timeball.client.specs import OPTIONS, job_spec
+from timeball.client.specs import OPTIONS, job_spec, job_specs
 from timeball.core.records import CancelAnswer, Job, JobSpec
 from timeball.core.states import State
 from timeball.errors import UsageError
@@ -123,8 +123,7 @@ class Client(Schedules, Operator, Limits):
         unknown = options.keys() - (OPTIONS - {"uuid", "args", "connection"})
         if unknown:
             raise UsageError(f"{', '.join(sorted(unknown))}: not an option of submit_many")
-        specs = [job_spec(job, {**options, "args": dict(args)}) for args in each]
-        return self.submit_specs(specs)
+        return self.submit_specs(job_specs(job, each, options))
 
     def submit_specs(self, specs: Sequence[JobSpec]) -> list[Handle]:
         """Add jobs that were checked before and return their handles, in order."""

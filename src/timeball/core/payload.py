@@ -160,5 +160,5 @@ def _explain_leaf(value: Any, path: str) -> None:
 def _explain_text(value: str, path: str) -> None:
     if "\0" in value:
         raise InvalidPayload(f"{path} contains U+0000, which PostgreSQL cannot hold: remove it")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise InvalidPayload(f"{path} contains a lone surrogate: decode the text properly first")

@@ -12,9 +12,9 @@ SET enable_mergejoin = off
 AS $function$
 SELECT job.id, granted.turn, job.uuid, job.kind, job.args::text, coalesce(again.attempts, 0),
     coalesce(again.failures, 0), coalesce(again.crashes, 0), coalesce(again.delay_s, 0),
-    job.max_retries, job.timeout_s, extract(epoch FROM lease.at)::double precision, job.at_most_once,
+    job.max_retries, job.timeout_s, date_part('epoch', lease.at), job.at_most_once,
     -- The first entry of a job is made as the job is: it need not be looked up.
-    extract(epoch FROM coalesce(again.at, job.created_at))::double precision,
+    date_part('epoch', coalesce(again.at, job.created_at)),
     job.key IS NOT NULL OR lease.at_once IS NOT NULL
 FROM timeball.lease
 CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) WITH ORDINALITY AS granted (job_id, turn, n)
