@@ -21,7 +21,7 @@ from timeball.core.retry import RetryBudget
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, State
 from timeball.engine.calls import settlement_of
 from timeball.engine.due import Due
-from timeball.engine.handles import NEVER_NS, Attempt, Work
+from timeball.engine.handles import NEVER_NS, SUCCESS, Attempt, End, Work
 from timeball.engine.idleness import Idleness
 from timeball.engine.lanes import Lanes
 from timeball.engine.runner import Done, Ended, Lost
@@ -32,7 +32,6 @@ _SCHEDULED: Final = State.SCHEDULED
 _WAITING: Final = State.WAITING
 _RUNNING: Final = State.RUNNING
 _SUCCEEDED: Final = State.SUCCEEDED
-_SUCCESS: Final = Ending.SUCCEEDED
 _AGAIN: Final = frozenset({Ending.RETRIED, Ending.SNOOZED, Ending.RELEASED, Ending.LOST})
 
 
@@ -178,12 +177,12 @@ class Agenda:
         line.popleft()
         slot = free.pop()
         assert self.on_slot[slot] is None
-        self.starts = number = self.starts + 1
-        self.on_slot[slot] = attempt = Attempt(work, now_ns, slot, number)
+        attempt = work.begins()
+        self.on_slot[slot] = attempt
+        self.starts = attempt.seq = self.starts + 1
+        attempt.slot = slot
+        attempt.granted_ns = attempt.started_ns = now_ns
         work.state = _RUNNING
-        if work.last is not None:
-            work.earlier = work.attempts
-        work.last = attempt
         if work.key is not None or work.form.signs or self.on_room is not None:
             self._note_start(work, attempt)
         return attempt
@@ -193,12 +192,12 @@ class Agenda:
             self._lanes.begin(work.key)
         if work.form.signs:
             attempt.sign()
-        if self.on_room is not None and work.turn == 1:
+        if self.on_room is not None and attempt is work:
             self.outbox.append(self.on_room)
 
     def _unschedule(self, work: Work) -> None:
         self.tally.scheduled -= 1
-        self.tally.retrying -= work.turn > 1
+        self.tally.retrying -= work.at_turn > 1
 
     def _promote(self, now_ns: int) -> None:
         for work in self._due.take(now_ns):
@@ -207,7 +206,10 @@ class Agenda:
 
     def _enter(self, work: Work, now_ns: int) -> None:
         work.state = _PENDING
-        work.ready_ns = now_ns
+        if work.slot is None:
+            work.ready_ns = now_ns
+        else:
+            work.with_more().ready_ns = now_ns
         self._lanes.add(work)
 
     # Ending
@@ -219,7 +221,7 @@ class Agenda:
         """
         slot, work, tally, on_slot = attempt.slot, attempt.work, self.tally, self.on_slot
         assert slot is not None
-        if on_slot[slot] is not attempt or attempt.ending is not None:
+        if on_slot[slot] is not attempt or attempt.end is not None:
             tally.stale += 1
             return
         on_slot[slot] = None
@@ -229,8 +231,8 @@ class Agenda:
         if type(said) is Done:
             tally.succeeded += 1
             tally.open -= 1
-            attempt.ending = _SUCCESS
-            work.outcome, attempt.value = attempt.value, None
+            attempt.end = SUCCESS
+            work.outcome = said.value
             work.state = _SUCCEEDED
             if work.more is not None or self.watched or self._on_end or not tally.open:
                 self._tell(work, now_ns)
@@ -254,11 +256,11 @@ class Agenda:
         more.crashes += isinstance(said, Lost)
         more.snoozes += isinstance(said, Snoozed)
         more.delay_s = settlement.delay_s
-        attempt.ending, attempt.reason, attempt.delay_s = ending, reason, settlement.delay_s
+        attempt.end = End(ending, reason, settlement.delay_s)
         if ending not in _AGAIN:
             self._end(work, FINAL_STATE[ending], now_ns)
             return
-        work.turn += 1
+        more.turn += 1
         if settlement.delay_s > 0:
             more.due_ns = attempt.ended_ns + -int(-settlement.delay_s * NS_PER_S // 1)
             work.state = _SCHEDULED
@@ -270,14 +272,13 @@ class Agenda:
 
     def _close(self, work: Work, ending: Ending, reason: str, now_ns: int) -> None:
         """End a job that does not run, for good."""
-        attempt = Attempt(work, now_ns, None, int(work.state is _PENDING))
-        attempt.ending, attempt.reason = ending, reason
-        attempt.ended_ns, attempt.delay_s = now_ns, 0.0
-        work.earlier, work.last = work.attempts, attempt
+        attempt = work.begins()
+        attempt.seq, attempt.end = int(work.state is _PENDING), End(ending, reason)
+        attempt.granted_ns = attempt.started_ns = attempt.ended_ns = now_ns
         if work.state is _SCHEDULED:
             self._unschedule(work)
         self.tally.waiting -= work.state is _WAITING
-        if self.on_room is not None and work.turn == 1:
+        if self.on_room is not None and attempt is work:
             self.outbox.append(self.on_room)
         self._end(work, FINAL_STATE[ending], now_ns)
 
@@ -365,8 +366,7 @@ class Agenda:
         more = attempt.work.with_more()
         if more.cancel_ns is None:
             more.cancel_ns = now_ns
-        attempt.ending, attempt.reason = Ending.CANCELLED, "given up"
-        attempt.ended_ns, attempt.delay_s = now_ns, 0.0
+        attempt.end, attempt.ended_ns = End(Ending.CANCELLED, "given up"), now_ns
         self._end(attempt.work, State.CANCELLED, now_ns)
 
     def restamp(self, attempt: Attempt, now_ns: int) -> int:

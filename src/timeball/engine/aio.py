@@ -80,6 +80,7 @@ class Strands(Generic[A]):
                 running[task] = attempt
                 said = await attempt.run_async()
                 attempt = after(attempt, said)
+                said = None  # it must not live on for as long as the next one runs
                 if attempt is None or suspended or attempt.variables is not None:
                     break
                 if task.cancelling() or len(copy_context()):  # not as it would find a new one

@@ -17,7 +17,7 @@ from timeball.engine.handles import Attempt, Work
 from timeball.engine.runner import Done, Ended, Lost
 
 DONE: Final = Done()
-"""Returned, and the value is in the attempt: one object for all spares the making of many."""
+"""Returned None, as many do."""
 
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, list, dict, tuple})
 """Types of results that ask for nothing, whatever they hold."""
@@ -35,7 +35,7 @@ def carry_out(attempt: Attempt) -> Ended:
             value = run(form.call, *work.args)
         else:
             value = run(form.call, *work.args, **_keywords(attempt))
-        return DONE if value is None else _said(attempt, value)
+        return DONE if value is None else _said(value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         return failure(error, form.retry)
     finally:
@@ -58,7 +58,7 @@ async def carry_out_async(attempt: Attempt) -> Ended:
         else:
             async with asyncio.timeout(timeout_s) as scope:
                 value = await form.call(*work.args, **_keywords(attempt))
-        return DONE if value is None else _said(attempt, value)
+        return DONE if value is None else _said(value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         if isinstance(error, asyncio.CancelledError) and stopped(attempt):
             return Unbegun("stopped")
@@ -133,10 +133,9 @@ def _keywords(attempt: Attempt) -> dict[str, Any]:
     return kwargs
 
 
-def _said(attempt: Attempt, value: Any) -> Ended:
+def _said(value: Any) -> Ended:
     asked = None if type(value) in _PLAIN else steered(value)
     if asked is None:
-        attempt.value = value
-        return DONE
+        return Done(value)
     assert not hasattr(asked, "result"), "actions of the durable engine are not run by this one"
     return asked

@@ -53,27 +53,26 @@ def attempt_records(
             if attempt.slot is None:
                 continue
             number += 1
-            ended = attempt.ending is not None
+            end = attempt.end
             yield AttemptRecord(
                 job=work.id,
                 attempt=number,
                 slot=attempt.slot,
                 queued_ns=min(attempt.ready_ns, attempt.started_ns),
                 started_ns=attempt.started_ns,
-                finished_ns=attempt.ended_ns if ended else max(now_ns, attempt.started_ns),
-                ending=attempt.ending,
+                finished_ns=attempt.ended_ns if end else max(now_ns, attempt.started_ns),
+                ending=end.ending if end else None,
                 limiter_ns=limited_ns(attempt.ready_ns, attempt.started_ns),
                 backoff_ns=backoff_ns,
                 lock_ns=attempt.lock_ns,
                 weight=work.form.weight,
             )
-            backoff_ns = int(attempt.delay_s * NS_PER_S)
+            backoff_ns = int(end.delay_s * NS_PER_S) if end else 0
 
 
 def first_ready_ns(works: Iterable[Work]) -> int:
     """Return when the first of some jobs first lined up; nothing before concerns any of them."""
-    firsts = (work.attempts[0] if work.last is not None else work for work in works)
-    return min((first.ready_ns for first in firsts), default=NEVER_NS)
+    return min((work.ready_ns for work in works), default=NEVER_NS)
 
 
 def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
@@ -88,10 +87,10 @@ def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
     entries = [_entry(attempt) for attempt in work.attempts if attempt.slot is not None]
     held = None
     if work.state is State.PENDING:
-        entries.append(EntryRecord(work.turn, work.ready_ns / 1e9))
+        entries.append(EntryRecord(work.at_turn, work.at_ready_ns / 1e9))
     elif work.state in _STARTED:
         due_ns = more.due_ns if more else 0
-        held = HeldRecord(work.turn, work.state, due_ns / 1e9, None)
+        held = HeldRecord(work.at_turn, work.state, due_ns / 1e9, None)
     # One that ended in the queue had been entered, unless it was held back.
     if last is not None and last.slot is None and last.turn not in {e.turn for e in entries}:
         entries += [EntryRecord(last.turn, last.ready_ns / 1e9)] if last.seq else []
@@ -107,7 +106,7 @@ def history_of(work: Work, number: int, namespace: UUID) -> JobHistory:
         run_at=first_due / 1e9 if first_due else None,
         entries=tuple(entries),
         grants=tuple(_grant(a, work) for a in work.attempts if a.slot is not None),
-        endings=tuple(_ending(a) for a in work.attempts if a.ending is not None),
+        endings=tuple(_ending(a) for a in work.attempts if a.end is not None),
         held=held,
         cancels_requested_at=(more.cancel_ns / 1e9,) if more and more.cancel_ns is not None else (),
     )
@@ -125,17 +124,18 @@ def _grant(attempt: Attempt, work: Work) -> GrantRecord:
 
 
 def _ending(attempt: Attempt) -> EndingRecord:
-    assert attempt.ending is not None
+    end = attempt.end
+    assert end is not None
     begun = attempt.slot is not None
     return EndingRecord(
         turn=attempt.turn,
-        ending=attempt.ending,
-        reason=attempt.reason,
+        ending=end.ending,
+        reason=end.reason,
         worker=attempt.slot,
         began_at=attempt.started_ns / 1e9 if begun else None,
         ran_s=(attempt.ended_ns - attempt.started_ns) / 1e9 if begun else 0.0,
         at=attempt.ended_ns / 1e9,
-        delay_s=attempt.delay_s,
+        delay_s=end.delay_s,
     )
 
 
@@ -219,7 +219,7 @@ def _over_budget(snapshot: Snapshot, options: Options) -> Iterator[Violation]:
         for attempt in work.attempts:
             if attempt.slot is not None:
                 begun.append((attempt.seq, before is Ending.RETRIED))
-                before = attempt.ending
+                before = attempt.end.ending if attempt.end else None
     retries = 0
     for starts, (_, is_retry) in enumerate(sorted(begun), start=1):
         retries += is_retry

@@ -25,7 +25,7 @@ class Due:
 
     def add(self, due_ns: int, work: Work) -> None:
         """Have a job come up at `due_ns`; one that is taken in again comes up for that turn."""
-        heappush(self._heap, (due_ns, next(self._numbers), work, work.turn))
+        heappush(self._heap, (due_ns, next(self._numbers), work, work.at_turn))
         self.next_ns = self._heap[0][0]
 
     def take(self, now_ns: int) -> list[Work]:
@@ -33,7 +33,7 @@ class Due:
         heap, found = self._heap, []
         while heap and heap[0][0] <= now_ns:
             _, _, work, turn = heappop(heap)
-            if work.state is _SCHEDULED and work.turn == turn:
+            if work.state is _SCHEDULED and work.at_turn == turn:
                 found.append(work)
         self.next_ns = heap[0][0] if heap else NEVER_NS
         return found

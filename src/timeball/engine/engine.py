@@ -35,7 +35,7 @@ from timeball.engine.handles import Attempt, Work
 from timeball.engine.lanes import Lanes, aging_ns
 from timeball.engine.options import Options
 from timeball.engine.room import Room
-from timeball.engine.runner import Done, Ended, Runner
+from timeball.engine.runner import Ended, Runner
 from timeball.engine.section import Section
 from timeball.engine.submission import Submission
 from timeball.engine.telling import ToldAgenda
@@ -159,8 +159,6 @@ class Engine:
             retry=work.form.retry,
         )
         attempt.ended_ns = self.clock_ns()
-        if isinstance(said, Done):
-            attempt.value = said.value
         return said
 
     def _catch_up(self, attempt: Attempt) -> None:
@@ -222,7 +220,7 @@ class Engine:
 
     def _counts(self) -> dict[State, int]:
         on_slot = self.agenda.on_slot
-        running = sum(each is not None and each.ending is None for each in on_slot)
+        running = sum(each is not None and each.end is None for each in on_slot)
         return self.agenda.tally.by_state(running)
 
     def states(self) -> dict[int | str, State]:
@@ -328,7 +326,7 @@ class Engine:
         with self.section.visit() as now_ns:
             self._order("abort", self.agenda, now_ns)
             for attempt in self.agenda.on_slot:
-                if attempt is not None and attempt.ending is None:
+                if attempt is not None and attempt.end is None:
                     self.agenda.give_up(attempt, now_ns)
                     left.append(attempt.work)
         return left

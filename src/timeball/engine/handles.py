@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context as Variables
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from timeball.action.context import StopSign
@@ -99,7 +99,7 @@ class More:
 
     __slots__ = (
         "after", "all_done", "cancel_ns", "children", "crashes", "delay_s", "due_ns", "failures",
-        "first_due_ns", "snoozes", "unmet",
+        "first_due_ns", "later", "ready_ns", "snoozes", "turn", "unmet",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -113,34 +113,53 @@ class More:
         self.crashes = 0
         self.snoozes = 0
         self.cancel_ns: int | None = None
+        self.turn = 1
+        """At which it is now."""
+        self.later: tuple[Attempt, ...] = ()
+        """The turns after the first."""
+        self.ready_ns = 0
+        """Since when the present turn might start, where that is not the first."""
+
+
+class End(NamedTuple):
+    """How a turn ended."""
+
+    ending: Ending
+    reason: str | None = None
+    delay_s: float = 0.0
+    """Until the next turn may start, where there is one."""
+
+
+SUCCESS: Final = End(Ending.SUCCEEDED)
 
 
 class Attempt:
-    """One turn of a job that was granted a slot, or that ended before; the engine's own record."""
+    """One turn of a job that was granted a slot, or that ended before; the engine's own record.
+
+    The first turn of a job is the job itself, which most jobs end with; these are the others.
+    """
 
     __slots__ = (
-        "delay_s", "ended_ns", "ending", "granted_ns", "is_async", "lock_ns", "ready_ns",
-        "reason", "seq", "slot", "started_ns", "stop", "turn", "value", "work",
+        "end", "ended_ns", "granted_ns", "is_async", "lock_ns", "ready_ns", "seq", "slot",
+        "started_ns", "stop", "turn", "work",
     )  # fmt: skip
 
-    def __init__(self, work: Work, now_ns: int, slot: int | None, seq: int) -> None:
+    def __init__(self, work: Work) -> None:
+        more = work.with_more()
         self.work = work
         self.is_async = work.form.is_async
         """Whether it runs on the event loop."""
-        self.turn = work.turn
-        self.ready_ns = work.ready_ns
-        self.granted_ns = now_ns
-        self.started_ns = now_ns
+        self.turn = more.turn
+        self.ready_ns = more.ready_ns
+        self.granted_ns: int
+        self.started_ns: int
         """The start that the limiter knows: that of the grant, unless it was moved since."""
-        self.slot = slot
-        self.seq = seq
+        self.slot: int | None = None
+        self.seq: int
         self.lock_ns = 0
-        self.ending: Ending | None = None
-        self.value: Any = None
+        self.end: End | None = None
         self.stop: StopSign | None = None
-        self.reason: str | None = None
-        self.delay_s = 0.0
-        self.ended_ns = 0
+        self.ended_ns: int
 
     @property
     def variables(self) -> Variables | None:
@@ -163,19 +182,18 @@ class Attempt:
         return self.stop
 
 
-class Work:
+class Work(Attempt):
     """A job. `state` is the one truth about where it is; everything else follows it.
+
+    It is its own first turn, so that a job which succeeds at once is one object, for the
+    allocator and for the garbage collector.
 
     Attributes:
         id: Given by the submitter, else 1, 2, 3 …
         state: Where it is, now.
-        turn: 1 at first; each retry, snooze or return to the queue begins the next.
     """
 
-    __slots__ = (
-        "args", "context", "earlier", "form", "id", "key", "kwargs", "last", "more", "outcome",
-        "ready_ns", "state", "turn",
-    )  # fmt: skip
+    __slots__ = ("args", "context", "form", "id", "key", "kwargs", "more", "outcome", "state")
 
     def __init__(
         self, form: Form, job_id: int | str, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
@@ -187,15 +205,15 @@ class Work:
         self.key: str | None = None
         self.context: Variables | None = None
         self.state = _PENDING
-        self.turn = 1
-        self.earlier: tuple[Attempt, ...] = ()
-        self.last: Attempt | None = None
-        """The newest attempt, apart from those before it, of which most jobs have none."""
         self.outcome: Any = None
         """The result of one that succeeded, what is kept of the exception of one that failed."""
         self.more: More | None = None
-        # Set by the engine before anybody else sees it: ready_ns.
-        self.ready_ns: int
+        # Its first turn; the engine sets ready_ns before anybody else sees it.
+        self.work = self
+        self.is_async = form.is_async
+        self.turn = 1
+        self.slot = self.end = self.stop = None
+        self.lock_ns = 0
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.form.name}, {self.state}>"
@@ -203,7 +221,34 @@ class Work:
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """One record per turn that was granted a slot or has ended."""
-        return self.earlier if self.last is None else (*self.earlier, self.last)
+        if self.slot is None and self.end is None:
+            return ()
+        return (self,) if self.more is None else (self, *self.more.later)
+
+    @property
+    def last(self) -> Attempt | None:
+        """The newest of them."""
+        attempts = self.attempts
+        return attempts[-1] if attempts else None
+
+    def begins(self) -> Attempt:
+        """Return the record of the present turn, made where it is not the first."""
+        if self.slot is None:
+            return self
+        attempt, more = Attempt(self), self.with_more()
+        more.later += (attempt,)
+        return attempt
+
+    @property
+    def at_turn(self) -> int:
+        """1 at first; each retry, snooze or return to the queue begins the next."""
+        return 1 if self.more is None else self.more.turn
+
+    @property
+    def at_ready_ns(self) -> int:
+        """Since when that turn might start."""
+        more = self.more
+        return self.ready_ns if more is None or more.turn == 1 else more.ready_ns
 
     @property
     def done(self) -> bool:
@@ -223,12 +268,14 @@ class Work:
     @property
     def reason(self) -> str | None:
         """A short word on why it ended as it did; None where there is nothing to say."""
-        return self.last.reason if self.done and self.last is not None else None
+        last = self.last
+        return last.end.reason if self.done and last is not None and last.end is not None else None
 
     @property
     def retry_count(self) -> int:
         """How often it was tried again after a failure."""
-        return sum(attempt.ending is Ending.RETRIED for attempt in self.attempts)
+        ends = (attempt.end for attempt in self.attempts)
+        return sum(end is not None and end.ending is Ending.RETRIED for end in ends)
 
     @property
     def cancel_requested(self) -> bool:
@@ -238,10 +285,10 @@ class Work:
     @property
     def overdue(self) -> bool:
         """Whether it runs in a thread for longer than it should: a thread cannot be stopped."""
-        timeout_s = self.form.timeout_s
-        if timeout_s is None or self.state is not State.RUNNING or self.last is None:
+        timeout_s, last = self.form.timeout_s, self.last
+        if timeout_s is None or self.state is not State.RUNNING or last is None:
             return False
-        ran_ns = self.form.engine.clock_ns() - self.last.started_ns
+        ran_ns = self.form.engine.clock_ns() - last.started_ns
         return ran_ns > timeout_s * 1e9
 
     def cancel(self) -> CancelAnswer:

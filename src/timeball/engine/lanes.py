@@ -132,7 +132,7 @@ class Lanes:
         for priority, line in self._lines.items():
             work = self._first(line)
             if work is not None:
-                key_ns = work.ready_ns - priority * self._aging_ns
+                key_ns = work.at_ready_ns - priority * self._aging_ns
                 if best is None or key_ns < best_ns:
                     best, best_ns = line, key_ns
         return best

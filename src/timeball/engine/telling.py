@@ -46,8 +46,7 @@ class ToldAgenda(Agenda):
         """See `Agenda.finish`."""
         place, stale = len(self.outbox), self.tally.stale
         super().finish(attempt, said, now_ns)
-        event = Happening.STALE_SETTLEMENT if self.tally.stale > stale else attempt.ending
-        assert event is not None
+        event = Happening.STALE_SETTLEMENT if self.tally.stale > stale else _ending_of(attempt)
         error_type = said.error_type if isinstance(said, Raised) else None
         if isinstance(said, Lost):
             error_type = Lost.__name__
@@ -59,7 +58,7 @@ class ToldAgenda(Agenda):
         before = work.cancel_requested
         answer = super().cancel(work, now_ns)
         if answer is CancelAnswer.REQUESTED and not before:
-            line = Transition(Happening.CANCEL_REQUESTED, work.id, work.name, work.turn)
+            line = Transition(Happening.CANCEL_REQUESTED, work.id, work.name, work.at_turn)
             self.outbox.append(partial(tell, line))
         return answer
 
@@ -83,8 +82,13 @@ class ToldAgenda(Agenda):
     def _close(self, work: Work, ending: Ending, reason: str, now_ns: int) -> None:
         place = len(self.outbox)
         super()._close(work, ending, reason, now_ns)
-        line = Transition(ending, work.id, work.name, work.turn)
+        line = Transition(ending, work.id, work.name, work.at_turn)
         self.outbox.insert(place, partial(tell, line))
+
+
+def _ending_of(attempt: Attempt) -> Ending:
+    assert attempt.end is not None
+    return attempt.end.ending
 
 
 def _tell_begun(attempt: Attempt, limited_ns: int) -> None:
@@ -100,12 +104,12 @@ def _tell_begun(attempt: Attempt, limited_ns: int) -> None:
 
 
 def _tell_end(attempt: Attempt, event: Ending | Happening, error_type: str | None) -> None:
-    line = _line(event, attempt)
+    assert attempt.end is not None
     tell(
-        line._replace(
+        _line(event, attempt)._replace(
             ended_at=attempt.ended_ns / NS_PER_S,
-            delay_s=attempt.delay_s or None,
-            reason=attempt.reason if event in _OUR_WORDS else None,
+            delay_s=attempt.end.delay_s or None,
+            reason=attempt.end.reason if event in _OUR_WORDS else None,
             error_type=error_type,
         )
     )

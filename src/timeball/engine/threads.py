@@ -153,6 +153,7 @@ class Threads(Generic[A]):
         said: Any = None
         while True:
             attempt = self._step(worker, attempt, said)
+            said = None  # what a job returned must not live on for as long as the next one runs
             if attempt is None:
                 if self._closed:
                     return
