@@ -233,7 +233,7 @@ def test_a_worker_runs_them_in_threads_and_on_its_loop_and_pays_once(bank: Bank)
     worker = Worker(
         bank.store, bank.registry, WorkerConfig(name="w", slots=3, poll_s=0.05), draw=lambda: 0.0
     )
-    worker.lend(None, transactions=bank.store.transactions)
+    worker.lend(transactions=bank.store.transactions)
     thread = Thread(target=worker.work)
     thread.start()
     try:

@@ -63,6 +63,8 @@ class Kind:
         transactional: Each attempt has a database connection, `Context.connection`, and what it
             writes there is kept iff its success is accepted. It runs in a thread or on the event
             loop of its worker.
+        exclusive: No second attempt begins while the first may still run: it runs in a process
+            apart, which its worker kills before anybody else could take that worker for dead.
         schedules: When a job of this kind is made by the clock.
         place: Where it is defined, for people.
     """
@@ -80,6 +82,7 @@ class Kind:
     runner: RunsIn | None = None
     key: str | None = None
     transactional: bool = False
+    exclusive: bool = False
     schedules: tuple[CronSpec, ...] = ()
     place: str = ""
 
@@ -98,6 +101,7 @@ class Kind:
             raise UsageError(f"max_crashes is {self.max_crashes!r}: write 1 or more")
         self._check_runner()
         self._check_transactional()
+        self._check_exclusive()
         if self.delivery is Delivery.AT_MOST_ONCE and self.retry.max_retries:
             raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
 
@@ -123,6 +127,22 @@ class Kind:
                 f"{self.name} is transactional, and a connection cannot be handed to a process "
                 "apart: leave out runner"
             )
+
+    def _check_exclusive(self) -> None:
+        if not self.exclusive:
+            return
+        words = {"async": self.is_async, "transactional": self.transactional}
+        words |= {"to run in a thread": self.runner == "thread"}
+        if any(words.values()):
+            why = " and ".join(word for word, so in words.items() if so)
+            raise UsageError(
+                f"{self.name} is exclusive and {why}: what is exclusive must be killed when its "
+                "worker is cut off, so write a plain def that may run in a process apart"
+            )
+
+    def runs_apart(self, default: RunsIn) -> bool:
+        """Return whether a worker whose functions run there by default runs it apart."""
+        return self.exclusive or (self.runner or default) == "process"
 
     @property
     def context_parameter(self) -> str | None:

@@ -44,6 +44,7 @@ class KindOptions(TypedDict, total=False):
     runner: RunsIn | None
     key: str | None
     transactional: bool
+    exclusive: bool
 
 
 class JobOptions(KindOptions, total=False):

@@ -30,12 +30,13 @@ from timeball.errors import StoreUnavailable
 from timeball.store.postgres.within import JobTransaction, Transactions
 from timeball.worker.apart import run_apart
 from timeball.worker.begun import BegunTable
+from timeball.worker.exclusive import Guard
 from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
 
 _UNBEGUN = Run(None, 0.0)
 _REST_S: Final = 1.0
-"""How long a job waits that found no connection; it has not begun, so that costs nothing."""
+"""How long a job waits that could not begin because its worker is cut off; that costs nothing."""
 
 _NO_DATABASE: Final = "it is transactional, and this worker's store is no PostgreSQL"
 
@@ -55,6 +56,12 @@ class Bench(NamedTuple):
 
     transactions: Transactions | None = None
     """For transactional jobs."""
+
+    guard: Guard | None = None
+    """For exclusive jobs."""
+
+    alone: Runner | None = None
+    """Where those run."""
 
 
 class TurnAttempt:
@@ -101,9 +108,11 @@ class TurnAttempt:
         """Carry it out in this thread."""
         if self.kind.transactional:
             return self._run_within()
+        if self.kind.exclusive:
+            return self._run_alone()
         self._begin()
         apart = self._bench.apart
-        if apart is None or (self.kind.runner or self._bench.runner) == "thread":
+        if apart is None or not self.kind.runs_apart(self._bench.runner):
             return self._end(carry_out(self.kind, self.turn, self.stop))
         return self._end(run_apart(apart, self.kind, self.turn, self.stop))
 
@@ -115,6 +124,19 @@ class TurnAttempt:
             return await self._run_within_async()
         self._begin()
         return self._end(await carry_out_async(self.kind, self.turn, self.stop))
+
+    def _run_alone(self) -> Settlement:
+        """Carry it out where it can be killed, unless its worker has been cut off too long."""
+        guard, alone = self._bench.guard, self._bench.alone
+        assert guard is not None
+        assert alone is not None
+        if not guard.admit(self.stop):
+            return self._put_off()
+        try:
+            self._begin()
+            return self._end(run_apart(alone, self.kind, self.turn, self.stop))
+        finally:
+            guard.leave(self.stop)
 
     def _run_within(self) -> Settlement:
         """Carry it out in a transaction that is committed with its success, or not at all."""

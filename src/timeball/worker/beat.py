@@ -7,6 +7,7 @@ the interpreter of a child for longer than a lease.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection
 from threading import Event
 
@@ -19,6 +20,10 @@ _RETRIES_PER_BEAT = 5
 _log = logging.getLogger(__name__)
 
 
+def _nobody(alive: set[int], asked_ns: int) -> None:
+    pass
+
+
 class Beat:
     """Gives a sign of life for each worker, six times per lease."""
 
@@ -29,6 +34,7 @@ class Beat:
         lost: Callable[[set[int]], None],
         *,
         lease_s: float,
+        answered: Callable[[set[int], int], None] = _nobody,
     ) -> None:
         """Make a beat that has not begun.
 
@@ -37,10 +43,13 @@ class Beat:
             workers: Gives the ids to beat for, at each beat.
             lost: Told the ids that were given up. Called from the thread that beats.
             lease_s: The lease of the workers, in seconds.
+            answered: Told which have a beat, and when it was asked for, in nanoseconds of the
+                monotonic clock.
         """
         self._store = store
         self._workers = workers
         self._lost = lost
+        self._answered = answered
         self._every_s = lease_s / _BEATS_PER_LEASE
 
     def run(self, stop: Event) -> None:
@@ -63,6 +72,9 @@ class Beat:
         workers = set(self._workers())
         if not workers:
             return
-        given_up = workers - self._store.beat(workers)
+        asked_ns = time.monotonic_ns()
+        alive = self._store.beat(workers)
+        self._answered(alive, asked_ns)
+        given_up = workers - alive
         if given_up:
             self._lost(given_up)

@@ -17,6 +17,10 @@ from timeball.store.base import CLAIM_MAX
 _ROW: Final = 16
 """Bytes: the job's id and the turn, 64 bits each. A row whose turn is 0 is free."""
 
+_HEARD, _EXCLUSIVE = -2, -1
+"""Cells behind the rows: the latest instant at which the worker is known to have had a beat, in
+nanoseconds of the monotonic clock, and how many exclusive attempts run."""
+
 
 def rows(slots: int) -> int:
     """Return how many turns a worker with so many slots may have begun and not settled."""
@@ -37,13 +41,13 @@ class BegunTable:
         size = os.fstat(fd).st_size
         self._memory = mmap.mmap(fd, size)
         self._cells = memoryview(self._memory).cast("q")
-        self._free = list(range(size // _ROW))
+        self._free = list(range(size // _ROW - 1))
         self._rows: dict[tuple[int, int], int] = {}
 
     @classmethod
     def create(cls, slots: int) -> Self:
         """Return an empty table for a worker with so many slots."""
-        return cls(memory_file("timeball-begun", rows(slots) * _ROW))
+        return cls(memory_file("timeball-begun", (rows(slots) + 1) * _ROW))
 
     @classmethod
     def attach(cls, fd: int, starts: memoryview | None = None) -> Self:
@@ -78,9 +82,27 @@ class BegunTable:
 
     def begun(self) -> set[tuple[int, int]]:
         """Return the (job, turn) pairs that are marked."""
-        cells = self._cells.tolist()
+        cells = self._cells.tolist()[:_HEARD]
         pairs = zip(cells[::2], cells[1::2], strict=True)
         return {(job_id, turn) for job_id, turn in pairs if turn}
+
+    @property
+    def heard_ns(self) -> int:
+        """When the worker is known to have had a beat, by the monotonic clock."""
+        return self._cells[_HEARD]
+
+    def hear(self, asked_ns: int) -> None:
+        """Note a beat that was asked for at that instant and answered; by parent and child."""
+        self._cells[_HEARD] = max(self._cells[_HEARD], asked_ns)
+
+    @property
+    def exclusive(self) -> int:
+        """How many exclusive attempts run."""
+        return self._cells[_EXCLUSIVE]
+
+    @exclusive.setter
+    def exclusive(self, count: int) -> None:
+        self._cells[_EXCLUSIVE] = count
 
     def close(self) -> None:
         """Give memory and descriptor back."""

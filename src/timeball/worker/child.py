@@ -35,6 +35,7 @@ from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.apart import processes
 from timeball.worker.begun import BegunTable
+from timeball.worker.exclusive import GRACE, Guard
 from timeball.worker.loop import Worker, WorkerConfig
 from timeball.worker.telling import Counts, Lines, Teller
 
@@ -213,12 +214,13 @@ def work(brief: Brief, link: Link) -> None:
         load.into(DEFAULT)
     board = None if brief.board_fd is None else Board.attach(brief.board_fd)
     store, done = PostgresStore(brief.dsn), Event()
+    begun = BegunTable.attach(brief.begun_fd, None if board is None else board.starts)
     worker = Worker(
         store,
         DEFAULT,
         brief.worker,
         draw=draw,
-        begun=BegunTable.attach(brief.begun_fd, None if board is None else board.starts),
+        begun=begun,
         on_registered=link.say_registered,
     )
     tellers: list[Teller] = [] if board is None else [Counts(board, DEFAULT)]
@@ -226,9 +228,17 @@ def work(brief: Brief, link: Link) -> None:
     if lines is not None:
         tellers.append(lines)
     worker.tell(*tellers, herald=None if lines is None else lines.begun)
+    guard = Guard(begun, brief.worker.lease_s)
     worker.lend(
-        processes(brief.loads, brief.log, brief.worker.grace_s), transactions=store.transactions
+        apart=processes(brief.loads, brief.log, brief.worker.grace_s),
+        transactions=store.transactions,
+        guard=guard,
+        alone=processes(
+            brief.loads, brief.log, min(brief.worker.grace_s, GRACE * brief.worker.lease_s)
+        ),
     )
+    if any(kind.exclusive for kind in DEFAULT.values()):
+        Thread(target=guard.run, args=(done,), daemon=True).start()
     link.govern(worker)
     listener = Thread(target=store.listen, args=(worker.wake, done), daemon=True)
     listener.start()

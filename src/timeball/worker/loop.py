@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from timeball.action.kind import RunsIn
@@ -31,10 +31,8 @@ from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
-from timeball.engine.runner import Runner
 from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
-from timeball.store.postgres.within import Transactions
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
 from timeball.worker.pace import Load, Pace
@@ -127,7 +125,6 @@ class Worker:
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
-        self._apart: Runner | None = None
         self._poll_at = self._promote_at = self._heed_at = 0.0
 
     def tell(self, *tellers: Teller, herald: Herald | None = None) -> None:
@@ -135,16 +132,12 @@ class Worker:
         self._tellers = tellers
         self._bench = self._bench._replace(herald=herald)
 
-    def lend(self, apart: Runner | None, transactions: Transactions | None = None) -> None:
-        """Give it what attempts need; before `work`.
+    def lend(self, **means: Any) -> None:
+        """Give it the means of attempts by their names in `Bench`; before `work`.
 
-        Args:
-            apart: A place for those in processes apart, which it closes.
-            transactions: For transactional jobs.
+        Places for attempts in processes apart are its to close.
         """
-        self._apart = apart
-        lent = self._bench._replace(apart=apart, transactions=transactions)
-        self._bench = lent._replace(runner=self._config.runner)
+        self._bench = self._bench._replace(runner=self._config.runner, **means)
 
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more, give back what has not begun, and return from `work`.
@@ -194,6 +187,8 @@ class Worker:
             # What has not begun is somebody else's now; what runs may end, and will be too late.
             _log.warning("%s", error)
             self._kernel.withdraw()
+            if self._bench.guard is not None:
+                self._bench.guard.stop()
             self._tenure = self._request = None
             self._outages = 0
 
@@ -202,8 +197,11 @@ class Worker:
             return
         name, queues, lease_s = self._config.name, self._config.queues, self._config.lease_s
         kinds = list(self._registry)
+        asked_ns = time.monotonic_ns()
         worker = self._store.register(name, kinds=kinds, queues=queues, lease_s=lease_s)
         self._tenure = Tenure(worker)
+        if self._bench.guard is not None:
+            self._bench.guard.registered(asked_ns)
         if self._on_registered is not None:
             self._on_registered(worker)
 
@@ -369,8 +367,9 @@ class Worker:
 
     def _end_apart(self) -> None:
         """End the processes apart; kill what still runs there, for what is given back must end."""
-        if self._apart is not None:
-            self._apart.close(_LEAVE_S if self._kernel.idle else 0.0)
+        for place in (self._bench.apart, self._bench.alone):
+            if place is not None:
+                place.close(_LEAVE_S if self._kernel.idle else 0.0)
 
     def _finish(self, until_s: float, *, patience: _Stop) -> None:
         """Settle what ends, until nothing is held, or the time or the patience is over."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +20,13 @@ from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat
 from timeball.worker.begun import BegunTable
 from timeball.worker.child import Brief, Load, Said
+from timeball.worker.exclusive import KILL_AT, overdue
 from timeball.worker.loop import WorkerConfig
 
 _NOW = b"!"
 _START_S = 10.0
+
+_log = logging.getLogger(__name__)
 
 
 def _started(fds: Sequence[int]) -> subprocess.Popen[bytes]:
@@ -75,6 +80,7 @@ class ChildProcess:
 
         self.board = board
         self.slots = worker.slots
+        self._lease_s = worker.lease_s
         self._reading = Lock()
         self._table: BegunTable | None = BegunTable.create(worker.slots)
         self._line, theirs = socket.socketpair()
@@ -133,6 +139,26 @@ class ChildProcess:
         """Return how many attempts run in it now; for any thread."""
         with self._reading:
             return 0 if self._table is None else len(self._table.begun())
+
+    def answered(self, alive: set[int], asked_ns: int) -> None:
+        """Note a beat of its workers that was asked for at that instant; for any thread."""
+        with self._reading:
+            if self._table is not None and self.workers and self.workers <= alive:
+                self._table.hear(asked_ns)
+
+    @property
+    def exclusive(self) -> int:
+        """Return how many exclusive attempts run in it."""
+        return 0 if self._table is None else self._table.exclusive
+
+    def protect(self) -> None:
+        """Kill it if exclusive attempts are left in it and its lease is nearly over."""
+        table = self._table
+        if table is None or not table.exclusive or self.ended() is not None:
+            return
+        if overdue(table, self._lease_s, KILL_AT, time.monotonic_ns()):
+            _log.warning("child %d is cut off in an exclusive job, and killed", self.pid)
+            self.kill()
 
     def disown(self, lost: set[int]) -> frozenset[int]:
         """Beat no more for workers that were given up; return which were this child's."""

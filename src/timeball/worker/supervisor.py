@@ -34,6 +34,7 @@ from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
 from timeball.worker.deadlines import Deadlines
+from timeball.worker.exclusive import STOP_AT
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
@@ -222,6 +223,8 @@ class Supervisor:
             self._advance(now)
             if self._step >= Step.DRAIN:
                 quiet.set()
+            for child in self._living():
+                child.protect()
             self._bury(now)
             self._fill(now)
             self._listen()
@@ -239,8 +242,16 @@ class Supervisor:
 
     def _beat(self) -> Beat:
         return Beat(
-            self._beat_store, self._workers, self._lost.put, lease_s=self._config.worker.lease_s
+            self._beat_store,
+            self._workers,
+            self._lost.put,
+            lease_s=self._config.worker.lease_s,
+            answered=self._answered,
         )
+
+    def _answered(self, alive: set[int], asked_ns: int) -> None:
+        for child in self._living():
+            child.answered(alive, asked_ns)
 
     def _workers(self) -> set[int]:
         """Return whom to beat for: every child, even a deaf one, but none that stands still.
@@ -329,10 +340,12 @@ class Supervisor:
                 continue
             if child.fileno() in self._selector.get_map():
                 self._selector.unregister(child)
+            # Its minders kill what is exclusive, and may need their grace for it.
+            rest_s = STOP_AT * self._config.worker.lease_s if child.exclusive else 0.0
             begun = child.bury()
             self._telemetry.retire(child.board)
             for worker in child.workers:
-                self._deaths.report(worker, begun)
+                self._deaths.report(worker, begun, after_s=rest_s)
             place.vacate(now, now - child.started_at)
             self._judge(child, how)
 

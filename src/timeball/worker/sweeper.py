@@ -125,15 +125,18 @@ class Deaths:
         self._stopped = Event()
         self._open: dict[int, Thread] = {}
 
-    def report(self, worker: int, begun: Collection[tuple[int, int]]) -> None:
+    def report(
+        self, worker: int, begun: Collection[tuple[int, int]], *, after_s: float = 0.0
+    ) -> None:
         """Give up a worker whose process has been waited for; returns before that is done.
 
         Args:
             worker: Whose death is certain.
             begun: The (job, turn) pairs whose attempts had begun.
+            after_s: Wait so long, for what it has started apart to be gone too.
         """
         name = f"timeball-death-{worker}"
-        thread = Thread(target=self._give_up, args=(worker, begun), name=name, daemon=True)
+        thread = Thread(target=self._give_up, args=(worker, begun, after_s), name=name, daemon=True)
         self._open[worker] = thread
         thread.start()
 
@@ -148,7 +151,8 @@ class Deaths:
         """Leave the rest to the leases."""
         self._stopped.set()
 
-    def _give_up(self, worker: int, begun: Collection[tuple[int, int]]) -> None:
+    def _give_up(self, worker: int, begun: Collection[tuple[int, int]], after_s: float) -> None:
+        self._stopped.wait(after_s)
         while not self._stopped.is_set():
             try:
                 expired = self._store.expire(worker, beat=None, begun=begun)
