@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from timeball.action.context import Cancel as Cancel
     from timeball.action.context import Context as Context
     from timeball.action.context import Snooze as Snooze
+    from timeball.action.http_kind import http as http
     from timeball.action.registry import cron as cron
     from timeball.action.registry import job as job
     from timeball.action.secret import Secret as Secret
@@ -65,6 +66,7 @@ _HOMES = {
     "connect": "client",
     "connect_async": "client",
     "cron": "action.registry",
+    "http": "action.http_kind",
     "job": "action.registry",
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from timeball.action.parameters import Parameters
+from timeball.action.secret import referring
 from timeball.core.misfire import OCCURRENCE_ARG
 from timeball.core.payload import encode_args
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
@@ -67,6 +68,7 @@ class Kind:
             apart, which its worker kills before anybody else could take that worker for dead.
         schedules: When a job of this kind is made by the clock.
         place: Where it is defined, for people.
+        check: Called with the arguments of a job when it is submitted; raises `UsageError`.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Kind:
     exclusive: bool = False
     schedules: tuple[CronSpec, ...] = ()
     place: str = ""
+    check: Callable[[Mapping[str, Any]], object] | None = None
 
     def __post_init__(self) -> None:
         _check_name("name", self.name)
@@ -161,6 +164,8 @@ class Kind:
         complaint = self.parameters.complaint(args)
         if complaint is not None:
             raise UsageError(f"{self.name} cannot be called like this: {complaint}")
+        if self.check is not None:
+            self.check(referring(dict(args)))
         return encode_args(dict(args))
 
 

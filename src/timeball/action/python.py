@@ -25,6 +25,7 @@ from timeball.action.context import (
     Snooze,
     StopSign,
 )
+from timeball.action.failed import ActionFailed
 from timeball.action.kind import Kind
 from timeball.action.secret import KEY, referring
 from timeball.core.misfire import OCCURRENCE_ARG
@@ -178,6 +179,13 @@ def _without_secrets(text: str) -> str:
 
 def failure(error: BaseException, retry: Retry) -> Raised:
     """Return what is kept of an exception, whatever it does when it is looked at."""
+    if isinstance(error, ActionFailed):
+        return Raised(
+            error_type=error.error_type,
+            error=_without_secrets(str(error)),
+            again=error.again and retry.wants(error),
+            retry_after_s=_retry_after_s(error),
+        )
     if isinstance(error, _Unfit):
         return Raised(
             error_type="InvalidPayload",

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+from timeball.action.job_call import JobCall
 from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
@@ -44,7 +45,7 @@ class AsyncClient:
         """See `Client.close`."""
         await asyncio.to_thread(self.client.close)
 
-    async def submit(self, job: Callable[..., Any] | str, /, **arguments: Any) -> Handle:
+    async def submit(self, job: Callable[..., Any] | str | JobCall, /, **arguments: Any) -> Handle:
         """See `Client.submit`; `connection` is a psycopg `AsyncConnection`."""
         connection = arguments.pop("connection", None)
         if connection is None:
@@ -107,7 +108,13 @@ class AsyncClient:
         return await asyncio.to_thread(waiting.jobs)
 
     async def schedule(
-        self, name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
+        self,
+        name: str,
+        job: Callable[..., Any] | str | JobCall,
+        *,
+        cron: str,
+        tz: str,
+        **options: Any,
     ) -> int:
         """See `Client.schedule`."""
         return await asyncio.to_thread(self.client.schedule, name, job, cron=cron, tz=tz, **options)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from timeball.action.job_call import JobCall
 from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.cron import Agenda
 from timeball.core.misfire import BOUND, backfill, drop
@@ -53,7 +54,13 @@ class Schedules:
     store: Store
 
     def schedule(
-        self, name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
+        self,
+        name: str,
+        job: Callable[..., Any] | str | JobCall,
+        *,
+        cron: str,
+        tz: str,
+        **options: Any,
     ) -> int:
         """Add a recurring job or change the one of that name; return its id.
 
@@ -62,7 +69,7 @@ class Schedules:
 
         Args:
             name: Unique name of the schedule.
-            job: A function with `@tb.job`, or the name of a kind.
+            job: A function with `@tb.job`, the name of a kind, or what `tb.http` gives.
             cron: Five or six fields, or a nickname such as "@daily".
             tz: Name of a zone, such as "Europe/Paris".
             **options: `args` (a dictionary). When: `dst` ("auto" or "cron") or `gap` and

@@ -13,6 +13,8 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
+from timeball.action.job_call import JobCall
+from timeball.action.own_kinds import own_kind
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
 from timeball.client.uniqueness import unique_of
@@ -80,16 +82,20 @@ _DEFAULTS: Final = {
 }
 
 
-def job_spec(job: Callable[..., Any] | str, arguments: dict[str, Any]) -> JobSpec:
+def job_spec(job: Callable[..., Any] | str | JobCall, arguments: dict[str, Any]) -> JobSpec:
     """Return the checked spec of one job.
 
     Args:
-        job: A function with `@tb.job`, or the name of a kind.
+        job: A function with `@tb.job`, the name of a kind, or what `tb.http` and the like give.
         arguments: The job's arguments and the options of `Client.submit`, by name.
 
     Raises:
         UsageError: What is wrong, and what to write instead.
     """
+    if isinstance(job, JobCall):
+        _check_bare(job, arguments)
+        arguments = {**job.options, **arguments, "args": job.args}
+        job = job.kind.name
     kind = _kind(job)
     options = {name: arguments[name] for name in OPTIONS & arguments.keys()}
     args = options.pop("args", None)
@@ -138,7 +144,7 @@ def job_specs(
 
 
 def schedule_spec(
-    name: str, job: Callable[..., Any] | str, *, cron: str, tz: str, **options: Any
+    name: str, job: Callable[..., Any] | str | JobCall, *, cron: str, tz: str, **options: Any
 ) -> ScheduleSpec:
     """Return the checked spec of a schedule; see `Client.schedule`.
 
@@ -146,6 +152,10 @@ def schedule_spec(
         InvalidSchedule: The expression, the zone or a term is wrong, or it can never fire.
         UsageError: Something else is, and what to write instead.
     """
+    if isinstance(job, JobCall):
+        _check_bare(job, options.keys() - SCHEDULE_OPTIONS | options.keys() & {"args"})
+        options = {**job.options, **options, "args": job.args}
+        job = job.kind.name
     kind = _kind(job)
     given = {key: value for key, value in options.items() if value is not None}
     unknown = given.keys() - SCHEDULE_OPTIONS
@@ -267,7 +277,16 @@ def _delivery(given: object) -> Delivery:
 
 def _kind(job: Callable[..., Any] | str) -> Kind | None:
     """Return the kind of a function or a name; None for a name that only workers know."""
-    return DEFAULT.get(job) if isinstance(job, str) else kind_of(job)
+    if not isinstance(job, str):
+        return kind_of(job)
+    return own_kind(job) or DEFAULT.get(job)
+
+
+def _check_bare(job: JobCall, names: Iterable[str]) -> None:
+    """Raise `UsageError` if there are arguments beside those that a job value has."""
+    surplus = sorted(name for name in names if name not in OPTIONS or name == "args")
+    if surplus:
+        raise UsageError(f"{', '.join(surplus)}: {job.kind.name} has its arguments already")
 
 
 def _encoded(kind: Kind | None, args: object) -> str:

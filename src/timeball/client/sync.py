@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
+from timeball.action.job_call import JobCall
 from timeball.chance import new_uuid
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
@@ -82,11 +83,12 @@ class Client(Schedules, Operator, Limits):
 
     # Submitting
 
-    def submit(self, job: Callable[..., Any] | str, /, **arguments: Any) -> Handle:
+    def submit(self, job: Callable[..., Any] | str | JobCall, /, **arguments: Any) -> Handle:
         """Add one job and return its handle.
 
         Args:
-            job: A function with `@tb.job`, or the name of a kind that some worker knows.
+            job: A function with `@tb.job`, the name of a kind that some worker knows, or what
+                `tb.http` and the like give.
             **arguments: The job's own arguments by name, and these options: `queue`,
                 `priority` 0 … 9 (9 starts first), `run_at` (aware) or `delay_s` (seconds),
                 `expires_at` (aware: if it has not begun by then, it is skipped),

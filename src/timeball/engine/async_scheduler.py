@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 
+from timeball.action.job_call import JobCall
 from timeball.engine.crews import LoopCrew
 from timeball.engine.handles import AsyncHandle, Work
 from timeball.engine.options import Options, SchedulerOptions
@@ -65,8 +66,11 @@ class AsyncScheduler(Views):
         self, call: Callable[..., R], /, *args: Any, **kwargs: Any
     ) -> AsyncHandle[R]: ...
 
+    @overload
+    async def submit(self, call: JobCall, /, **kwargs: Any) -> AsyncHandle[Any]: ...
+
     async def submit(
-        self, call: Callable[..., Any], /, *args: Any, **kwargs: Any
+        self, call: Callable[..., Any] | JobCall, /, *args: Any, **kwargs: Any
     ) -> AsyncHandle[Any]:
         """Add a job and return its handle: ``await handle`` gives the result.
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from timeball import chance
+from timeball.action.job_call import JobCall
 from timeball.core.audit import Violation
 from timeball.core.limiter import limiter_of
 from timeball.core.makespan import AttemptRecord
@@ -101,7 +102,7 @@ class Engine:
     # Submitting
 
     def submit(
-        self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, call: Callable[..., Any] | JobCall, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Add a job and return its handle; takes no lock, and does not wait for room."""
         if self.closed:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from timeball.action.job_call import JobCall
 from timeball.engine.crews import ThreadCrew
 from timeball.engine.handles import Handle, Work
 from timeball.engine.options import Options, SchedulerOptions
@@ -72,11 +73,17 @@ class Scheduler(Views):
     @overload
     def submit(self, call: Callable[..., R], /, *args: Any, **kwargs: Any) -> Handle[R]: ...
 
-    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle[Any]:
+    @overload
+    def submit(self, call: JobCall, /, **kwargs: Any) -> Handle[Any]: ...
+
+    def submit(
+        self, call: Callable[..., Any] | JobCall, /, *args: Any, **kwargs: Any
+    ) -> Handle[Any]:
         """Add a job and return its handle.
 
         Args:
-            call: A function, with or without `@tb.job`, or any other callable.
+            call: A function, with or without `@tb.job`, any other callable, or what
+                `tb.http` gives.
             *args: Its arguments.
             **kwargs: Its arguments by name, and these options: `retry`, `priority` 0 … 9 (9
                 starts first), `key` (for key limits and fair shares), `weight` (as how many starts

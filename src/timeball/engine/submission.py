@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from timeball import chance
+from timeball.action.job_call import JobCall
 from timeball.action.kind import PRIORITY_MAX, Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import DEFAULT
@@ -51,15 +52,21 @@ class Submission:
         self._check_weight = (options.limit or Rate(COUNT_MAX)).check_weight
         self._runner = runner
         self._forms: dict[Hashable, Form] = {}
+        self._own: dict[Callable[..., Any], Kind] = {}
+        """The kinds of job values, by what they call."""
         self._numbers = count(1)
 
-    def work(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Work:
+    def work(
+        self, call: Callable[..., Any] | JobCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Work:
         """Return a new job that nobody else knows yet.
 
         Raises:
             UsageError: Something that can never work, and what to write instead.
         """
         options: Mapping[str, Any] | None = None
+        if isinstance(call, JobCall):
+            call, kwargs = self._opened(call, args, kwargs)
         if kwargs:
             if not OPTIONS.isdisjoint(kwargs):
                 options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
@@ -76,6 +83,15 @@ class Submission:
         if options:
             self._apply(work, options)
         return work
+
+    def _opened(
+        self, job: JobCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Return what a job value calls, and with what."""
+        if args or kwargs.keys() - OPTIONS:
+            raise UsageError(f"{job.kind.name} has its arguments already: pass only options")
+        self._own[job.kind.call] = job.kind
+        return job.kind.call, {**job.args, **job.options, **kwargs}
 
     def _form(self, call: Callable[..., Any], options: Mapping[str, Any] | None) -> Form:
         own = {name: options[name] for name in _OF_FORM & options.keys()} if options else {}
@@ -101,7 +117,7 @@ class Submission:
         form.is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
             getattr(call, "__call__", None)  # noqa: B004 - its own, if it is an object
         )
-        kind = _kind_of(call)
+        kind = self._own.get(call) or _kind_of(call) if self._own else _kind_of(call)
         if kind is not None:
             form.name, form.retry, form.timeout_s = kind.name, kind.retry, kind.timeout_s
             form.priority, form.max_crashes = kind.priority, kind.max_crashes

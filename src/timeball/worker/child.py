@@ -27,6 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from timeball.action.minder import PR_SET_PDEATHSIG, prctl
+from timeball.action.own_kinds import serve
 from timeball.action.registry import DEFAULT, Registry
 from timeball.chance import draw
 from timeball.errors import StoreUnavailable
@@ -212,6 +213,7 @@ def work(brief: Brief, link: Link) -> None:
     configure(brief.log)  # before anything of the user's can
     for load in brief.loads:
         load.into(DEFAULT)
+    serve(DEFAULT)
     board = None if brief.board_fd is None else Board.attach(brief.board_fd)
     store, done = PostgresStore(brief.dsn), Event()
     begun = BegunTable.attach(brief.begun_fd, None if board is None else board.starts)

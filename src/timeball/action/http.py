@@ -1,0 +1,145 @@
+"""HTTP jobs: one request, its total time bounded, its answer judged.
+
+What may go wrong is an `ActionFailed` of one of these types: HttpRefused (the address must not be
+called, or the arguments are wrong), HttpStatus, HttpUnexpected (a body that is not as expected),
+HttpTimeout, HttpBroken (no connection, a certificate for another name, a connection lost in the
+middle).
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, Final, cast
+
+import httpcore2
+import msgspec
+
+from timeball import __version__
+from timeball.action.context import Context
+from timeball.action.failed import ActionFailed
+from timeball.action.http_pool import Pools
+from timeball.action.http_request import HttpRequest
+from timeball.action.http_response import Capture, result_of
+from timeball.action.http_target import Target
+from timeball.action.secret import Secret, revealed
+from timeball.action.webhook import signed_headers
+from timeball.chance import new_uuid, now
+from timeball.errors import UsageError
+from timeball.observe.concealment import conceal, concealed
+
+_TIMEOUTS: Final = (httpcore2.TimeoutException,)
+_BROKEN: Final = (
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    zlib.error,
+)
+
+
+async def request(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out one HTTP job and return its result.
+
+    Raises:
+        ActionFailed: It has no success.
+    """
+    try:
+        asked = HttpRequest.of(args)
+        target = asked.target or Target.of(cast("Secret", asked.url).reveal(), asked.allow)
+        headers, body = _content(asked, target, context)
+    except (UsageError, ValueError) as error:
+        raise ActionFailed(str(error), error_type="HttpRefused", again=False) from None
+    try:
+        return await _answer(asked, target, headers, body)
+    except _TIMEOUTS as error:
+        what = "connected" if isinstance(error, httpcore2.ConnectTimeout) else "answered"
+        raise _failed("HttpTimeout", target, f"has not {what} in time") from None
+    except _BROKEN as error:
+        raise _failed("HttpBroken", target, str(error) or type(error).__name__) from None
+
+
+async def _answer(
+    asked: HttpRequest, target: Target, headers: Mapping[str, str], body: bytes | None
+) -> dict[str, Any]:
+    url = httpcore2.URL(
+        scheme=target.scheme.encode(),
+        host=target.host.encode(),
+        port=target.port,
+        target=target.path.encode(),
+    )
+    limits = {"connect": asked.connect_s, "read": asked.read_s, "write": asked.read_s}
+    async with (
+        Pools.here().lent(target, asked.ca, asked.allow) as pool,
+        pool.stream(
+            asked.method,
+            url,
+            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
+            content=body,
+            extensions={"timeout": limits},
+        ) as response,
+    ):
+        capture = await _captured(response, asked.capture_bytes)
+        return result_of(asked, response.status, capture)
+
+
+async def _captured(response: httpcore2.Response, limit: int) -> Capture:
+    """Return the beginning of a response; the connection is closed on what is beyond it."""
+    capture = Capture(response.headers, limit)
+    async with aclosing(response.aiter_stream()) as chunks:
+        async for chunk in chunks:
+            if not capture.add(chunk):
+                break
+    return capture
+
+
+def _content(
+    asked: HttpRequest, target: Target, context: Context
+) -> tuple[dict[str, str], bytes | None]:
+    """Return the headers and the body as they are sent, secrets and all."""
+    body = None if asked.body is None else asked.body.encode()
+    headers = {"Host": target.authority, "User-Agent": f"timeball/{__version__}"}
+    headers |= {"Accept-Encoding": "identity", "Accept": "*/*"}
+    if asked.has_json:
+        body = msgspec.json.encode(revealed(asked.json))
+        headers["Content-Type"] = "application/json"
+    if asked.auth:
+        headers["Authorization"] = _authorization(asked.auth)
+    if asked.idempotency_header is not None:
+        headers[asked.idempotency_header] = context.key
+    headers["traceparent"] = _traceparent(asked.traceparent, context)
+    if asked.sign:
+        at_s = now().timestamp()
+        keys = [key.reveal() for key in asked.sign]
+        headers |= signed_headers(keys, id_=context.key, at_s=at_s, body=body or b"")
+    for name, value in revealed(asked.headers).items():
+        if not value.isprintable() or not value.isascii():
+            raise ValueError(f"the secret for header {name} is not printable ASCII")
+        headers = {known: each for known, each in headers.items() if known.lower() != name.lower()}
+        headers[name] = value
+    return headers, body
+
+
+def _authorization(auth: tuple[str | Secret, ...]) -> str:
+    *user, secret = auth
+    value = cast("Secret", secret).reveal()
+    if not user:
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError("the secret of auth is not printable ASCII")
+        return f"Bearer {value}"
+    pair = b64encode(f"{user[0]}:{value}".encode()).decode()
+    conceal(pair, cast("Secret", secret).reference)
+    return f"Basic {pair}"
+
+
+def _traceparent(given: str | None, context: Context) -> str:
+    """Return the trace of this attempt: the submitter's, else one of the job's own."""
+    span = new_uuid().hex[16:]
+    if given is None:
+        return f"00-{context.id.hex}-{span}-01"
+    version, trace, _, flags = given.split("-")
+    return f"{version}-{trace}-{span}-{flags}"
+
+
+def _failed(error_type: str, target: Target, text: str) -> ActionFailed:
+    return ActionFailed(concealed(f"{target} {text}"), error_type=error_type, again=True)
