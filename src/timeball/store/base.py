@@ -197,6 +197,13 @@ class Store(Limiting, Protocol):
         """
         ...
 
+    def leases(self, worker: int, asked: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return which of these leases, as (lane, seq), there are and are this worker's.
+
+        A failover may have lost some: their turns are not this worker's any more.
+        """
+        ...
+
     def cancels(self, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
         """Return which of these running turns, as (job, turn), were asked to stop."""
         ...

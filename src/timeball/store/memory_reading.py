@@ -13,7 +13,7 @@ from timeball.core.records import Job
 from timeball.core.states import TERMINAL, State
 from timeball.errors import JobNotFound
 from timeball.store.base import JobFilter
-from timeball.store.memory_rows import Row, history_of, job_of
+from timeball.store.memory_rows import Lease, Row, history_of, job_of
 
 
 class MemoryReading:
@@ -22,6 +22,7 @@ class MemoryReading:
     _lock: Lock
     _rows: dict[int, Row]
     _ids: dict[UUID, int]
+    _leases: list[Lease]
 
     def get(self, uuid: UUID) -> Job:
         """See `Store.get`."""
@@ -40,6 +41,11 @@ class MemoryReading:
         """See `Store.cancels`."""
         with self._lock:
             return {(n, turn) for n, turn in turns if _unwanted(self._rows.get(n), turn)}
+
+    def leases(self, worker: int, asked: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """See `Store.leases`."""
+        with self._lock:
+            return {each[:2] for each in self._leases if each.worker == worker}.intersection(asked)
 
     def jobs(self, only: JobFilter) -> list[Job]:
         """See `Store.jobs`."""

@@ -65,7 +65,9 @@ class BegunTable:
 
     def mark(self, job_id: int, turn: int) -> None:
         """Note that the attempt of this turn begins."""
-        row = self._free.pop()
+        row = self._rows.get((job_id, turn))  # there where a failover has lost an earlier grant
+        if row is None:
+            row = self._free.pop()
         self._rows[job_id, turn] = row
         # The turn comes last: a row is valid once it is there, whenever the process dies.
         self._cells[2 * row] = job_id

@@ -35,6 +35,7 @@ from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
+from timeball.worker.lost_leases import abandon_lost, not_lost
 from timeball.worker.pace import Load, Pace
 from timeball.worker.telling import Herald, Teller, Told, committed
 from timeball.worker.tenure import Tenure
@@ -125,6 +126,7 @@ class Worker:
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
+        self._doubtful = self._lossy = False  # the store may have, has forgotten what it granted
         self._poll_at = self._promote_at = self._heed_at = 0.0
 
     def tell(self, *tellers: Teller, herald: Herald | None = None) -> None:
@@ -175,6 +177,7 @@ class Worker:
         assert not self._kernel.broken, "a bug has cost a slot: the log says which"
         try:
             self._register()
+            self._compare()
             self._settle()
             self._promote()
             self._heed()
@@ -182,6 +185,7 @@ class Worker:
             self._outages = 0
         except StoreUnavailable as error:
             self._outages += 1
+            self._doubtful = True
             _log.warning("the store is away, trying again: %s", error)
         except WorkerExpired as error:
             # What has not begun is somebody else's now; what runs may end, and will be too late.
@@ -190,7 +194,7 @@ class Worker:
             if self._bench.guard is not None:
                 self._bench.guard.stop()
             self._tenure = self._request = None
-            self._outages = 0
+            self._outages, self._doubtful = 0, True
 
     def _register(self) -> None:
         if self._tenure is not None or self._stopping:
@@ -205,12 +209,26 @@ class Worker:
         if self._on_registered is not None:
             self._on_registered(worker)
 
-    def _settle(self) -> None:
+    def _compare(self) -> None:
+        """Abandon what the store, which has been away, does not know any more."""
+        if self._doubtful:
+            self._gather()
+            tenures = {self._tenure, *(tenure for tenure, _, _ in self._unsettled)}
+            self._lossy |= abandon_lost(self._store, self._kernel, tenures)
+            self._doubtful = False
+
+    def _gather(self) -> None:
+        """Take over what has ended and is to be told."""
         for attempt, said in self._kernel.take_ended():
             if attempt.accepted:
                 self._answered(attempt.tenure, [(attempt.turn, said, Verdict.ACCEPTED)], 0)
             else:
                 self._unsettled.append((attempt.tenure, attempt.turn, said))
+        if self._lossy:
+            self._unsettled = not_lost(self._unsettled, self._bench.begun)
+
+    def _settle(self) -> None:
+        self._gather()
         while self._unsettled:
             tenure = self._unsettled[0][0]
             group = list(next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1])
@@ -243,6 +261,7 @@ class Worker:
                 self._promote_at = min(self._promote_at, now_s + settlement.delay_s)
             if verdict is Verdict.STALE:
                 self.stale += 1
+                self._doubtful = True
                 _log.warning("too late: turn %d of job %d", settlement.turn, settlement.job_id)
 
     def _promote(self) -> None:
@@ -354,13 +373,11 @@ class Worker:
         self._finish(time.monotonic() + _INTERRUPT_S, patience=_Stop.NOW)
         self._end_apart()
         self._unsettled += [
-            (lost.tenure, lost.turn, lost.interrupted()) for lost in kernel.abandon()
+            (each.tenure, each.turn, each.interrupted()) for each in kernel.abandon()
         ]
         self._round()
         if self._unsettled or self._request:
-            raise StoreUnavailable(
-                "away at the end: what it has not been told is left to the lease"
-            )
+            raise StoreUnavailable("away at the end: what it was not told is left to the lease")
         if self._tenure is not None:
             with suppress(StoreUnavailable):  # then it will be swept
                 self._store.retire(self._tenure.worker)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.store.postgres.pair import do
 from tests.store.postgres.processes import User, eventually
 from tests.store.postgres.sessions import Session
 
@@ -15,7 +16,9 @@ from timeball.core.audit import audit
 from timeball.core.limits import limit_violations
 from timeball.store.postgres import PostgresStore, server
 from timeball.store.postgres.binaries import Binaries, find_binaries
+from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.embedded import EmbeddedPostgres, shutdown
+from timeball.store.postgres.migrate import migrate
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +32,20 @@ def template(found: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("template") / "pg"
     with EmbeddedPostgres(folder, binaries=found, linger_s=0):
         eventually(lambda: not (folder / server._UNSYNCED).exists())
+    shutdown(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def migrated(template: Path, found: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the schema in it, to be copied too, of a server that is in a hurry."""
+    folder = tmp_path_factory.mktemp("migrated") / "pg"
+    shutil.copytree(template, folder)
+    with EmbeddedPostgres(folder, binaries=found, linger_s=0) as embedded:
+        do(embedded.dsn, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET autovacuum = off")
+        connections = Connections(embedded.dsn)
+        migrate(connections)
+        connections.close()
     shutdown(folder)
     return folder
 

@@ -50,6 +50,14 @@ _TRY_AGAIN: Final = (
 )
 
 
+class LaneMissing(UsageError):
+    """A lane that this program knew is not there: a failover or a restore has lost it."""
+
+
+class Moved(StoreUnavailable):
+    """The ledger is on another server or timeline than it was: it has to move in first."""
+
+
 Run = Callable[..., list[tuple[Any, ...]]]
 """Runs the statement of a name with its parameters and returns the rows."""
 
@@ -184,9 +192,13 @@ class Connections:
 def refusal(error: psycopg.Error) -> Exception | None:
     """Return what a function of the schema meant by an error; None if it is none of theirs."""
     match error.sqlstate:
+        case "TB005":
+            return Moved(_text(error))
         case "TB001":
             return WorkerExpired(_text(error))
-        case "TB002" | "TB003":
+        case "TB003":
+            return LaneMissing(_text(error))
+        case "TB002":
             return UsageError(_text(error))
         case "TB004":
             return UniqueClash(error.diag.message_detail, _text(error))

@@ -30,6 +30,7 @@ _POLL_S = 0.02
 _STOP_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _CLONE_NEWUSER = 1, 36, 0x10000000
 _READY_LINE = 7  # of postmaster.pid: where PostgreSQL writes its state
+_READY = ("ready", "standby")  # the second takes connections that only read
 
 # Durability stays as PostgreSQL ships it: fsync, full_page_writes and synchronous_commit are on.
 # ALTER SYSTEM wins over these; what keeps strangers out is given on the command line instead.
@@ -248,7 +249,7 @@ class Server:
         """Whether PostgreSQL says in its own file that it takes connections."""
         try:
             lines = (self.folder / DATA / "postmaster.pid").read_text().splitlines()
-            return lines[0] == str(self.pid) and lines[_READY_LINE].strip() == "ready"
+            return lines[0] == str(self.pid) and lines[_READY_LINE].strip() in _READY
         except (OSError, IndexError):
             return False
 

@@ -8,6 +8,7 @@ database, in ``functions/``, so that it is still one round trip and one commit.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,12 +38,21 @@ from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
-from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections, refusal, statement
+from timeball.store.postgres.connections import (
+    SCHEMA_DEFAULT,
+    Connections,
+    LaneMissing,
+    Moved,
+    refusal,
+    statement,
+)
 from timeball.store.postgres.encoding import encode_specs, settlement_columns
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
 from timeball.store.postgres.readers import histories, holdings, job_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.within import Transactions
+
+_log = logging.getLogger(__name__)
 
 
 class PostgresStore(PostgresSchedules):
@@ -69,7 +79,13 @@ class PostgresStore(PostgresSchedules):
         if not specs:
             return []
         self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-        added = [Submitted(*row) for row in self._run("submit", jobs=encode_specs(specs))]
+        try:
+            rows = self._run("submit", jobs=encode_specs(specs))
+        except LaneMissing:
+            self._lanes.clear()
+            self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
+            rows = self._run("submit", jobs=encode_specs(specs))
+        added = [Submitted(*row) for row in rows]
         self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
         keys = {spec.key for spec in specs if spec.key is not None}
         if keys:
@@ -87,7 +103,7 @@ class PostgresStore(PostgresSchedules):
         try:
             rows = connection.execute(text, {"jobs": encode_specs(specs)}).fetchall()
         except psycopg.Error as error:
-            raise refusal(error) or error from error
+            raise self._refused(error) from error
         return [Submitted(*row) for row in rows]
 
     async def submit_within_async(
@@ -99,8 +115,15 @@ class PostgresStore(PostgresSchedules):
         try:
             cursor = await connection.execute(text, {"jobs": encode_specs(specs)})
         except psycopg.Error as error:
-            raise refusal(error) or error from error
+            raise self._refused(error) from error
         return [Submitted(*row) for row in await cursor.fetchall()]
+
+    def _refused(self, error: psycopg.Error) -> Exception:
+        """Return what an error within a caller's transaction means, which is over by it."""
+        refused = refusal(error)
+        if isinstance(refused, LaneMissing):
+            self._lanes.clear()  # so that another try makes it
+        return refused or error
 
     def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
         """Make the lanes of these (queue, priority) pairs where they are missing.
@@ -160,7 +183,7 @@ class PostgresStore(PostgresSchedules):
         self, name: str, *, kinds: Collection[str], queues: Sequence[str], lease_s: float
     ) -> int:
         """See `Store.register`."""
-        rows = self._run(
+        rows = self._at_home(
             "register", name=name, kinds=sorted(kinds), queues=list(queues), lease_s=lease_s
         )
         return int(rows[0][0])
@@ -179,7 +202,7 @@ class PostgresStore(PostgresSchedules):
             raise UsageError(f"limit is {limit}: claim 1 to {CLAIM_MAX:,} turns at a time")
         lanes = sorted({*floors, *(newest or ())})
         while True:
-            lane, seq = self._run(
+            lane, seq = self._at_home(
                 "claim",
                 worker=worker,
                 limit=limit,
@@ -195,6 +218,31 @@ class PostgresStore(PostgresSchedules):
                 return [Turn(lane, seq, *row) for row in rows]
             # Every turn that was examined had ended before it began: look further.
             request = uuid5(request, "further")
+
+    def _at_home(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """Run a statement that needs the ledger to be at home, and have it move in where not."""
+        try:
+            return self._run(name, **params)
+        except Moved as moved:
+            _log.warning("%s: moving in", moved)
+            self.move_in()
+            return self._run(name, **params)
+
+    def move_in(self) -> int | None:
+        """Settle the ledger on the server that it is on now, after a failover or a restore.
+
+        Workers do it by themselves before the first claim.
+
+        Returns:
+            How many pending turns were moved; None where nothing was to be done.
+        """
+        moved: int | None = self._run("move_in")[0][0]
+        return moved
+
+    def leases(self, worker: int, asked: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """See `Store.leases`."""
+        lanes, seqs = [lane for lane, _ in asked], [seq for _, seq in asked]
+        return set(self._run("leases", worker=worker, lanes=lanes, seqs=seqs))
 
     def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
         """See `Store.settle`."""

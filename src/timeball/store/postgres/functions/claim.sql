@@ -55,6 +55,11 @@ BEGIN
             USING ERRCODE = 'TB002';
     END IF;
 
+    IF NOT timeball.at_home() THEN
+        RAISE EXCEPTION 'the ledger has come from another server, or a standby was promoted'
+            USING ERRCODE = 'TB005', HINT = 'Call timeball.move_in() first.';
+    END IF;
+
     SELECT worker.queues INTO v_queues
     FROM timeball.worker WHERE worker.id = p_worker AND worker.ended_at IS NULL;
     IF NOT FOUND THEN

@@ -39,6 +39,7 @@ CROSS JOIN LATERAL (
         WHERE entry.lane = place.lane
           AND (entry.xid, entry.job_id)
               > (coalesce(place.low_xid, '0'), coalesce(place.low_id, 0))
+          AND entry.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not what another server left
           AND (place.cur IS NULL
               OR NOT pg_visible_in_snapshot(entry.xid, place.cur)
               OR (NOT pg_visible_in_snapshot(entry.xid, place.prev)

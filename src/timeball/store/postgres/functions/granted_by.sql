@@ -7,10 +7,13 @@ RETURNS TABLE (worker bigint, at timestamptz) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 AS $function$
 DECLARE
-    v_low bigint := 1;
+    v_low bigint;
     v_high bigint := (SELECT max(lease.seq) FROM timeball.lease WHERE lease.lane = p_lane);
     v_middle bigint;
 BEGIN
+    -- Earlier ones name transactions of another server.
+    SELECT home.first_seq INTO v_low FROM timeball.home WHERE home.first_seq <= v_high;
+    v_low := coalesce(v_low, 1);
     WHILE v_low < v_high LOOP
         v_middle := (v_low + v_high) / 2;
         IF (

@@ -9,6 +9,11 @@ AS $function$
 DECLARE
     v_worker bigint;
 BEGIN
+    -- Before a number is given out that a lost worker may have.
+    IF NOT timeball.at_home() THEN
+        RAISE EXCEPTION 'the ledger has come from another server, or a standby was promoted'
+            USING ERRCODE = 'TB005', HINT = 'Call timeball.move_in() first.';
+    END IF;
     INSERT INTO timeball.worker (name, kinds, queues, lease_s)
     VALUES (p_name, p_kinds, p_queues, p_lease_s)
     RETURNING worker.id INTO v_worker;

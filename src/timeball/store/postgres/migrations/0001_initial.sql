@@ -235,6 +235,19 @@ CREATE TABLE timeball.deletion (
     jobs bigint NOT NULL
 );
 
+-- Which server the ledger was last seen on. A transaction's number means something there only,
+-- and what another one has granted and not passed on is granted anew: see `move_in`. One row.
+CREATE TABLE timeball.home (
+    id       boolean PRIMARY KEY DEFAULT true CHECK (id),
+    system   bigint NOT NULL,
+    timeline integer NOT NULL,
+    moves    bigint NOT NULL DEFAULT 0,
+    first_seq bigint NOT NULL DEFAULT 1  -- leases from here on name transactions of this server
+);
+INSERT INTO timeball.home (system, timeline)
+SELECT system_identifier, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer
+FROM pg_control_system();
+
 -- Rare events that no other table records.
 CREATE TABLE timeball.event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
