@@ -16,11 +16,13 @@ from tests.store.schedule_story import LANES, hourly
 from tests.store.world import World, end
 
 from timeball.core.audit import audit_schedules
+from timeball.core.dependencies import Edge, Rule, RuledOut
 from timeball.core.limits import Scope
 from timeball.core.records import Delivery, JobSpec, Settlement, Turn
 from timeball.core.states import Ending
 from timeball.errors import WorkerExpired
 from timeball.store.base import NO_WORKER, JobFilter
+from timeball.store.graph import ends_or_waits
 
 GHOST = (-1, 1)
 """A turn of a job that never was."""
@@ -57,6 +59,7 @@ class Driver(OperatorStory):
             *[self.delete, self.trim, self.lapse],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.limit] * 2,
+            *[self.link, self.submit_child, self.submit_child, self.submit_child],
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
             *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
         ]
@@ -110,6 +113,7 @@ class Driver(OperatorStory):
             history.cancels_requested_at,
             history.revivals,
             sorted((row.at, row.turn) for row in history.stale),
+            [edge[1:] for edge in history.edges],
         )
 
     # Drawing
@@ -145,12 +149,40 @@ class Driver(OperatorStory):
             )
         )
 
+    def submit_child(self) -> None:
+        here = [job.spec.uuid for job in self.model.jobs if not job.gone]
+        parents = set(self.random.choices(here[-25:], k=self.random.randrange(1, 4)))
+        queue, priority = self.random.choice(LANES)
+        later = self.now() + timedelta(seconds=self.random.choice([-5, 10, 30]))
+        self.add(
+            JobSpec(
+                uuid=self.uuid(),
+                kind="a",
+                queue=queue,
+                priority=priority,
+                run_at=later if self.likely(0.2) else None,
+                expires_at=later + timedelta(seconds=20) if self.likely(0.1) else None,
+                key=self.random.choice([None, None, None, "k1"]),
+                after=tuple(
+                    Edge(parent, self.random.choice(list(Rule)))
+                    for parent in here
+                    if parent in parents
+                ),
+                ruled_out=self.random.choice(list(RuledOut)),
+            )
+        )
+
+    def link(self) -> None:
+        assert self.same([store.link(1_000) for store in self.stores]) == self.model.link()
+
     def repeat_submit(self) -> None:
         spec = self.random.choice([job for job in self.model.jobs if not job.gone]).spec
         for store in self.stores:
             assert store.submit([spec]) == [(store.get(spec.uuid).id, spec.uuid)]
         self.model.admit({spec.key})
         self.model.arrive()
+        if ends_or_waits(spec):
+            self.model.link()
 
     def limit(self) -> None:
         scope, name = self.random.choice(

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+from tests.store.graph_model import GraphModel, Tie
+from tests.store.unique_model import UniqueModel
+
 from timeball.core.records import Delivery, JobSpec, Settlement
 from timeball.core.states import Ending, State
 
@@ -18,6 +21,7 @@ FINAL = {
     Ending.FAILED: State.FAILED,
     Ending.CANCELLED: State.CANCELLED,
     Ending.EXPIRED: State.SKIPPED,
+    Ending.SKIPPED: State.SKIPPED,
 }
 Key = tuple[int, int]
 
@@ -41,6 +45,8 @@ class Thing:
     """Failures and crashes from before it was last revived."""
     deadline: bool = True
     """Whether its deadline, if it has one, still counts."""
+    edges: dict[int, Tie] = field(default_factory=dict)
+    """By parent."""
     gone: bool = False
     """Deleted: it stays in this list, as the terminal job that it was."""
 
@@ -50,7 +56,7 @@ class Thing:
 
 
 @dataclass
-class Model:
+class Model(GraphModel, UniqueModel):
     """All jobs, and who holds what."""
 
     now: float
@@ -87,13 +93,19 @@ class Model:
     def submit(self, spec: JobSpec) -> None:
         job = Thing(spec)
         self.jobs.append(job)
-        if spec.run_at is not None and spec.run_at.timestamp() > self.now:
+        if spec.after:
+            numbers = {other.spec.uuid: n for n, other in enumerate(self.jobs)}
+            job.state = State.WAITING
+            job.edges = {numbers[parent]: Tie(rule) for parent, rule in spec.after}
+        elif spec.run_at is not None and spec.run_at.timestamp() > self.now:
             job.state, job.due = State.SCHEDULED, spec.run_at.timestamp()
         else:
             self.enter(len(self.jobs) - 1)
         self.arrive()
         self.admit({spec.key})
         self.arrive()
+        if spec.after:
+            self.link()
 
     def enter(self, n: int) -> None:
         job = self.jobs[n]
@@ -224,6 +236,7 @@ class Model:
                 self.endings[key] = (worker, Ending.LOST)
             else:
                 self.after(key[0], settlement)
+        room |= self.tell([n for (n, _), _ in accepted])
         self.admit(room)
         self.arrive()
         return verdicts
@@ -254,6 +267,13 @@ class Model:
             self.endings[n, job.turn] = (None, Ending.CANCELLED)
 
     def cancel(self, n: int) -> str:
+        answer = self.stop(n)
+        if answer == "cancelled":
+            self.admit(self.tell([n]) | {self.jobs[n].spec.key})
+            self.arrive()
+        return answer
+
+    def stop(self, n: int) -> str:
         job = self.jobs[n]
         if job.over:
             return "not_found" if job.gone else "finished"
@@ -261,8 +281,6 @@ class Model:
             job.asked = True
             return "requested"
         self.rule_out(n, Ending.CANCELLED)
-        self.admit({job.spec.key})
-        self.arrive()
         return "cancelled"
 
     def rule_out(self, n: int, ending: Ending) -> None:
@@ -278,44 +296,18 @@ class Model:
         job = self.jobs[n]
         if job.spec.expires_at is None or not job.deadline:
             return False
-        waits = job.state in {State.PENDING, State.SCHEDULED}
+        waits = job.state in {State.PENDING, State.SCHEDULED, State.WAITING}
         return waits and job.spec.expires_at.timestamp() <= self.now
 
     def skip(self, n: int) -> None:
         self.rule_out(n, Ending.EXPIRED)
+        self.unlink(n)
 
     def lapse(self) -> int:
         late = [n for n in range(len(self.jobs)) if self.is_late(n)]
         for n in late:
             self.skip(n)
         return len(late)
-
-    def clash(self, spec: JobSpec) -> int | None:
-        """The job that holds the key of another one that is to be submitted."""
-        assert spec.unique is not None
-        n = self.keys.get(spec.unique.key)
-        if n is None:
-            return None
-        job = self.jobs[n]
-        assert job.spec.unique is not None
-        begun = job.attempts > 0 or job.state is State.RUNNING
-        free = job.over or (job.spec.unique.until == "started" and begun)
-        return None if free else n
-
-    def lost(self, n: int) -> bool:
-        """Whether a job that could be revived has lost its key to another one."""
-        job = self.jobs[n]
-        ripe = job.over and not job.gone and job.state is not State.SUCCEEDED
-        return ripe and job.spec.unique is not None and self.clash(job.spec) is not None
-
-    def replace(self, n: int) -> bool:
-        """Whether a job gives way to a newer one of its key: only where it is held back."""
-        job = self.jobs[n]
-        waits = (job.orphan_since, job.waits_since) != (None, None)
-        held = job.state is State.SCHEDULED or waits
-        if held:
-            self.rule_out(n, Ending.CANCELLED)
-        return held
 
     def revive(self, numbers: list[int]) -> list[str]:
         answers = {}
@@ -340,8 +332,9 @@ class Model:
         answers = {}
         for n in set(numbers):
             job = self.jobs[n]
-            answers[n] = "not_found" if job.gone else "deleted" if job.over else "refused"
-            job.gone = job.over
+            ripe = job.over and not self.is_needed(n)
+            answers[n] = "not_found" if job.gone else "deleted" if ripe else "refused"
+            job.gone = job.gone or ripe
         return [answers[n] for n in numbers]
 
     def promote(self) -> int:
@@ -376,6 +369,7 @@ class Model:
         room = {key for n, _ in left for key in self.free(n)}
         for key in left:
             fates[self.crash(key, began=begun is None or key in begun)] += 1
+        room |= self.tell([n for n, _ in left])
         self.admit(room)
         self.arrive()
         return tuple(fates[fate] for fate in ("released", "lost", "failed", "cancelled"))

@@ -15,6 +15,7 @@ from timeball.core.uniqueness import OnClash, Unique, UniqueUntil
 from timeball.core.upkeep import DeleteAnswer, Keep
 from timeball.errors import JobNotFound, UniqueClash
 from timeball.store.base import Store
+from timeball.store.graph import ends_or_waits
 
 KEEP = Keep(60.0, 4_000.0)
 
@@ -74,10 +75,13 @@ class OperatorStory(ScheduleStory):
                     store.submit([spec])
             else:
                 assert [added.uuid for added in store.submit([spec])] == [wanted]
+        clashed = holder is not None and unique.on_clash is not OnClash.IGNORE
+        if ends_or_waits(spec) and not clashed:
+            self.model.link()
 
     def is_old(self, n: int) -> bool:
         job = self.model.jobs[n]
-        if job.gone:
+        if job.gone or self.model.is_needed(n):
             return False
         ended_at = self.same([store.get(job.spec.uuid).ended_at for store in self.stores])
         kept_s = KEEP.succeeded_s if job.state is State.SUCCEEDED else KEEP.others_s

@@ -58,7 +58,8 @@ class ScheduleModel:
         ahead, added = self.open_runs(plan), list[JobSpec]()
         if plan.spec.overlap_runs == "replace" and wanted and self.more(plan):
             for n in ahead:
-                self.model.cancel(n)
+                self.model.stop(n)
+                self.model.unlink(n)
         for each in new:
             meets = len(ahead) + len(added)
             if each in wanted and self.passes(plan, meets, last=each is wanted[-1]):

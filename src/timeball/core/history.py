@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from timeball.core.dependencies import Rule, RuledOut
 from timeball.core.records import Decision, Delivery
 from timeball.core.states import FINAL_STATE, Ending, State
 
@@ -77,6 +78,25 @@ class RevivalRecord(NamedTuple):
     at: float
 
 
+class EdgeRecord(NamedTuple):
+    """What a job was to wait for: how one of its parents ends."""
+
+    parent: int
+    rule: Rule
+    linked_at: float | None
+    """From when on the parent's end was sure to be told; None: not yet."""
+
+    decided_at: float | None
+    met: bool | None
+    """What was decided; None: nothing yet."""
+
+    ends: tuple[tuple[State, float], ...] | None
+    """Each terminal state that the parent reached, and when; None: it was deleted."""
+
+    ended: bool
+    """Whether the parent is in a terminal state now, or was deleted."""
+
+
 class JobHistory(NamedTuple):
     """Everything that ever happened to one job, from one snapshot."""
 
@@ -105,6 +125,9 @@ class JobHistory(NamedTuple):
 
     expires_at: float | None = None
     """If it has not begun by then, it is skipped."""
+
+    edges: tuple[EdgeRecord, ...] = ()
+    ruled_out: RuledOut = RuledOut.SKIP
 
 
 class ScheduleRecord(NamedTuple):

@@ -15,6 +15,8 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from timeball.core.dependencies import PARENT
+from timeball.core.edge_invariants import backwards, early, missed
 from timeball.core.history import (
     EndingRecord,
     EntryRecord,
@@ -47,7 +49,7 @@ CRASH_REASONS: Final = frozenset({"quarantined", "lost"})
 _CAUSES: Final = MappingProxyType(
     {
         Ending.SUCCEEDED: frozenset({Event.SUCCEED}),
-        Ending.FAILED: frozenset({Event.FAIL, Event.EXPIRE}),
+        Ending.FAILED: frozenset({Event.FAIL, Event.EXPIRE, Event.SKIP}),
         # Where a cancel was requested, any of these ends cancelled.
         Ending.CANCELLED: frozenset(
             {Event.CANCEL, Event.RETRY, Event.SNOOZE, Event.RELEASE, Event.EXPIRE}
@@ -87,7 +89,8 @@ _ENDS_FROM: Final = {ending: frozenset(a for a, _ in _edges(ending)) for ending 
 _GOES_ON_TO: Final = {ending: _later(b for _, b in _edges(ending)) for ending in Ending}
 _RUNNING: Final = frozenset({State.RUNNING})
 _PENDING: Final = frozenset({State.PENDING})
-_NEEDS_GRANT: Final = frozenset(e for e in Ending if _ENDS_FROM[e] == _RUNNING)
+# What its parents rule out may fail too, without a grant.
+_NEEDS_GRANT: Final = frozenset(e for e in Ending if _ENDS_FROM[e] - {State.WAITING} == _RUNNING)
 
 
 class Ledger(NamedTuple):
@@ -152,13 +155,17 @@ def transitions(job: Ledger) -> Iterator[str]:
         sources = _sources(job, turn)
         # One that needs a grant and has none is for I4 to report.
         if sources.isdisjoint(_ENDS_FROM[end.ending]) and (
-            sources is _RUNNING or end.ending not in _NEEDS_GRANT
+            sources is _RUNNING or not _needs_grant(end)
         ):
             yield f"turn {turn} ended {end.ending} while {' or '.join(sorted(sources))}"
     if job.last > 1:
         yield from _successions(job)
     yield from _revivals(job)
     yield from _lapses(job)
+
+
+def _needs_grant(end: EndingRecord) -> bool:
+    return end.ending in _NEEDS_GRANT and end.reason != PARENT
 
 
 def _sources(job: Ledger, turn: int) -> frozenset[State]:
@@ -234,7 +241,7 @@ def fence(job: Ledger) -> Iterator[str]:
     for turn, end in job.endings.items():
         grant = job.grants.get(turn)
         if grant is None:
-            if end.ending in _NEEDS_GRANT or (end.worker, end.began_at) != (None, None):
+            if _needs_grant(end) or (end.worker, end.began_at) != (None, None):
                 who = "" if end.worker is None else f" by worker {end.worker}"
                 yield f"turn {turn} ended {end.ending}{who} without a grant"
         elif not _held_it(end, grant, job.history.grants):
@@ -367,6 +374,9 @@ INVARIANTS: Final[Mapping[str, Callable[[Ledger], Iterator[str]]]] = MappingProx
         "I6'": at_most_once,
         "I7": budgets,
         "I12": never_early,
+        "I13": lambda job: early(job.history, job.slack_s),
+        "I14": lambda job: missed(job.history),
+        "I15": lambda job: backwards(job.history),
         "I19": cancel,
     }
 )

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from timeball.core.dependencies import Edge, RuledOut
 from timeball.core.states import Ending, State
 from timeball.core.uniqueness import Unique
 
@@ -61,6 +62,11 @@ class JobSpec:
     unique: Unique | None = None
     key: str | None = None
     """Of the jobs with the same key only so many are under way at once as its limit says."""
+
+    after: tuple[Edge, ...] = ()
+    """Its parents: jobs that exist, or come earlier in the same submission."""
+
+    ruled_out: RuledOut = RuledOut.SKIP
 
 
 class Turn(NamedTuple):

@@ -53,7 +53,7 @@ TRANSITIONS: Final = MappingProxyType(
     {
         (_S.SCHEDULED, Event.DUE): frozenset({_S.PENDING}),
         (_S.WAITING, Event.RELEASE): frozenset({_S.PENDING, _S.SCHEDULED}),
-        (_S.WAITING, Event.SKIP): frozenset({_S.SKIPPED}),
+        (_S.WAITING, Event.SKIP): frozenset({_S.SKIPPED, _S.FAILED}),
         (_S.PENDING, Event.CLAIM): frozenset({_S.RUNNING}),
         (_S.RUNNING, Event.SUCCEED): frozenset({_S.SUCCEEDED}),
         # Where a cancel was requested, what would have become another turn ends cancelled.

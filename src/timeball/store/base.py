@@ -44,6 +44,7 @@ from timeball.core.records import (
 from timeball.core.states import State
 from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
+from timeball.store.graph import Graph
 from timeball.store.limiting import Limiting
 
 CLAIM_MAX: Final = 1_000
@@ -98,7 +99,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Protocol):
+class Store(Limiting, Graph, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting
@@ -111,6 +112,7 @@ class Store(Limiting, Protocol):
 
         Raises:
             UniqueClash: A key is held by a job that does not give way; nothing was added.
+            UsageError: A parent does not exist and comes no earlier in `specs`; neither.
         """
         ...
 

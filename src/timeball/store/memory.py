@@ -35,7 +35,10 @@ from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
+from timeball.store.graph import ends_or_waits
+from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
+from timeball.store.memory_lanes import MemoryLanes
 from timeball.store.memory_limits import MemoryLimits
 from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
@@ -56,7 +59,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
+class MemoryStore(MemoryOperator, MemorySchedules, MemoryReading, MemoryLimits, MemoryLanes):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -65,8 +68,9 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
         Args:
             now: The store's clock, aware. It must be quick, and must not call the store.
         """
-        super().__init__(now)
+        MemorySchedules.__init__(self, now)
         MemoryLimits.__init__(self)
+        MemoryGraph.__init__(self)
         self._numbers = count(1)
         self._keys: dict[Key, Taken] = {}
         self._held: dict[int, Row] = {}
@@ -80,11 +84,12 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
     def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """See `Store.submit`."""
         with self._lock:
+            self._check_parents(specs)
             uuids = self._take_keys(specs)
-            for spec, uuid in zip(specs, uuids, strict=True):
-                if uuid == spec.uuid:
-                    self._add(spec)
+            self._add_all(specs, uuids)
             self._line_up((), {spec.key for spec in specs if spec.key})
+            if any(ends_or_waits(spec) for spec in specs):
+                self._link(CLAIM_MAX)
             return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
@@ -94,8 +99,8 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
                 return CancelAnswer.NOT_FOUND
             row = self._rows[self._ids[uuid]]
             answer = self._stop(row)
-            if answer is CancelAnswer.CANCELLED and row.spec.key:
-                self._line_up((), {row.spec.key})
+            if answer is CancelAnswer.CANCELLED:
+                self._go_on([row], {row.spec.key} if row.spec.key else set())
             return answer
 
     # Working
@@ -153,7 +158,7 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
                 how = row.endings[said.turn].how
                 crashed = how.ending is Ending.LOST or how.reason in CRASH_REASONS
                 self._follow(row, how, SAID[how.ending], crashed=crashed)
-            self._line_up((row for row in rows if row.on_its_way), keys)
+            self._go_on(rows, keys)
             return verdicts
 
     def promote(self, limit: int) -> Promoted:
@@ -209,11 +214,16 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
 
     # The rest runs under the lock. First: how jobs come to be pending, and to be granted.
 
-    def _unknown(self, worker: int, newest: Mapping[int, int]) -> list[Turn]:
-        """Return the turns of the first lease of this worker that it has not heard of."""
-        theirs = (lease for lease in self._leases if lease.worker == worker)
-        unheard = (lease for lease in theirs if lease.seq > newest.get(lease.lane, 0))
-        return next((lease.turns for lease in unheard if lease.turns), [])
+    def _add_all(self, specs: Sequence[JobSpec], uuids: Sequence[UUID]) -> None:
+        stands_for = {spec.uuid: uuid for spec, uuid in zip(specs, uuids, strict=True)}
+        new: set[int] = set()
+        for spec in specs:
+            if stands_for[spec.uuid] != spec.uuid or spec.uuid in self._ids:
+                continue
+            row = self._rows[self._add(spec)]
+            if spec.after:
+                self._join(row, stands_for, new)
+            new.add(row.id)
 
     def _add(self, spec: JobSpec, *, queued: bool = False) -> int:
         if spec.uuid in self._ids:
@@ -224,6 +234,8 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
         row = Row(next(self._numbers), spec, now, first_at, spec.expires_at)
         self._rows[row.id] = row
         self._ids[spec.uuid] = row.id
+        if spec.after:
+            return row.id  # whose parents are to be found yet
         if first_at is not None and first_at > now:
             row.state = State.SCHEDULED
             self._hold(row, run_at=first_at)
@@ -244,6 +256,12 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
             return CancelAnswer.REQUESTED
         self._cancel(row, Event.CANCEL)
         return CancelAnswer.CANCELLED
+
+    def _go_on(self, rows: Sequence[Row], keys: set[str]) -> None:
+        """After the turns of some jobs have ended: line up what follows, by one call."""
+        freed = self._tell(row.id for row in rows)
+        again = [row for row in rows if row.on_its_way]
+        self._line_up([*again, *freed], keys | {row.spec.key for row in freed if row.spec.key})
 
     def _hold(self, row: Row, *, run_at: datetime | None = None, reason: str | None = None) -> None:
         row.run_at, row.held_for, row.held_at = run_at, reason, self._clock()
@@ -272,20 +290,6 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
             self._lane(row.spec).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
         return len(free)
-
-    def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
-        """Return the jobs that wait for a worker that knows one of `kinds`, by id."""
-        held = (row for _, row in sorted(self._held.items()) if row.held_for == NO_WORKER)
-        return [row for row in held if row.spec.kind in kinds]
-
-    def _lane(self, spec: JobSpec) -> Lane:
-        new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
-        return self._lanes.setdefault((spec.queue, spec.priority), new)
-
-    def _lanes_of(self, worker: Worker) -> list[Lane]:
-        """Return the lanes that a worker serves, best first; of equal ones the older."""
-        lanes = [lane for lane in self._lanes.values() if lane.queue in worker.queues]
-        return sorted(lanes, key=lambda lane: -lane.priority)
 
     def _grant(self, lease: Lease, lane: Lane, limit: int) -> list[Turn]:
         self._leases.append(lease)
@@ -351,9 +355,11 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
 
     def _replace(self, row: Row) -> None:
         self._rule_out(row, Event.CANCEL, Ending.CANCELLED, "replaced")
+        self._unlink(row)
 
     def _lapse(self, row: Row) -> None:
         self._rule_out(row, Event.LAPSE, Ending.EXPIRED, "expired")
+        self._unlink(row)
 
     def _rule_out(self, row: Row, event: Event, ending: Ending, reason: str) -> None:
         """End a turn that has not been granted, and the job with it."""
@@ -381,18 +387,6 @@ class MemoryStore(MemorySchedules, MemoryOperator, MemoryReading, MemoryLimits):
             row.endings[row.turn] = Ended(end, self._clock(), None)
             self._follow(row, end, Event.EXPIRE, crashed=began)
             fates[Ending.CANCELLED if row.state is State.CANCELLED else ending] += 1
-        again = (self._rows[turn.job_id] for turn in turns)
-        self._line_up((row for row in again if row.on_its_way), keys)
+        self._go_on([self._rows[turn.job_id] for turn in turns], keys)
         kinds = (Ending.RELEASED, Ending.LOST, Ending.FAILED, Ending.CANCELLED)
         return Expired(*(fates[ending] for ending in kinds))
-
-    def _open_turns(self, worker: Worker) -> list[Turn]:
-        leases = [lease for lease in self._leases if lease.worker == worker.id]
-        floors = {lease.lane: lease.floor for lease in leases}  # the newest lease's word counts
-        return [
-            turn
-            for lease in leases
-            if lease.seq >= floors[lease.lane]
-            for turn in lease.turns
-            if turn.turn not in self._rows[turn.job_id].endings
-        ]

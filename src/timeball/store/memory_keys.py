@@ -71,9 +71,14 @@ class MemoryKeys(ABC):
         assert spec.unique is not None
         if spec.unique.on_clash is OnClash.IGNORE:
             return False
-        if spec.unique.on_clash is OnClash.REPLACE and self._ids.get(holder) in self._held:
+        if spec.unique.on_clash is OnClash.REPLACE and self._is_held(holder):
             return True
         raise UniqueClash(holder, f"holds the unique key {spec.unique.key}")
+
+    def _is_held(self, holder: UUID) -> bool:
+        """Whether a job is held back, and not by its parents: who ends those might meet it."""
+        row = self._held.get(self._ids.get(holder, 0))
+        return row is not None and row.state is not State.WAITING
 
     def _retake_key(self, row: Row) -> bool:
         """Take the key of an ended job that is about to be revived, unless another holds it."""

@@ -12,11 +12,12 @@ from timeball.core.history import RevivalRecord
 from timeball.core.records import Turn
 from timeball.core.states import TERMINAL, Event, State, allowed
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
+from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import MemoryKeys
 from timeball.store.memory_rows import Row, move
 
 
-class MemoryOperator(MemoryKeys, ABC):
+class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
     """Jobs that have ended start again or go, at the word of an operator."""
 
     _clock: Callable[[], datetime]
@@ -80,14 +81,15 @@ class MemoryOperator(MemoryKeys, ABC):
 
     def _is_old(self, row: Row, keep: Keep) -> bool:
         kept_s = keep.succeeded_s if row.state is State.SUCCEEDED else keep.others_s
-        if row.state not in TERMINAL or kept_s is None:
+        if row.state not in TERMINAL or kept_s is None or self._is_needed(row):
             return False
         return row.endings[row.turn].at <= self._clock() - timedelta(seconds=kept_s)
 
     def _delete(self, row: Row) -> DeleteAnswer:
-        if row.state not in TERMINAL:
+        if row.state not in TERMINAL or self._is_needed(row):
             return DeleteAnswer.REFUSED
         self._drop_key(row)
+        self._forget(row)
         del self._rows[row.id], self._ids[row.spec.uuid]
         self._deleted += 1
         granted = [lease.turns for lease in row.grants.values()]

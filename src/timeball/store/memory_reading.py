@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import islice
 from threading import Lock
 from uuid import UUID
 
-from timeball.core.history import JobHistory
+from timeball.core.history import EdgeRecord, JobHistory
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL, State
 from timeball.errors import JobNotFound
@@ -16,13 +17,16 @@ from timeball.store.base import JobFilter
 from timeball.store.memory_rows import Lease, Row, history_of, job_of
 
 
-class MemoryReading:
+class MemoryReading(ABC):
     """Jobs as a reader sees them."""
 
     _lock: Lock
     _rows: dict[int, Row]
     _ids: dict[UUID, int]
     _leases: list[Lease]
+
+    @abstractmethod
+    def _edges(self, row: Row) -> tuple[EdgeRecord, ...]: ...
 
     def get(self, uuid: UUID) -> Job:
         """See `Store.get`."""
@@ -62,7 +66,9 @@ class MemoryReading:
     def histories(self) -> Iterator[JobHistory]:
         """See `Store.histories`."""
         with self._lock:
-            return iter([history_of(row) for row in self._rows.values()])
+            rows = self._rows.values()
+            edges = [self._edges(row) for row in rows]
+            return iter([history_of(row, ties) for row, ties in zip(rows, edges, strict=True)])
 
 
 def _shown(row: Row, only: JobFilter) -> bool:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
+from uuid import UUID
 
+from timeball.core.dependencies import Needs, Rule
 from timeball.core.history import (
+    EdgeRecord,
     EndingRecord,
     EntryRecord,
     GrantRecord,
@@ -23,7 +26,7 @@ from timeball.core.limits import Scope
 from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.payload import decode_value
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
-from timeball.core.states import TERMINAL, Ending, Event, State, allowed
+from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
 
 SAID: Final = {
     Ending.SUCCEEDED: Event.SUCCEED,
@@ -68,6 +71,17 @@ class Ended(NamedTuple):
 
 
 @dataclass(slots=True)
+class Tie:
+    """One edge of a child; see `EdgeRecord`."""
+
+    uuid: UUID
+    rule: Rule
+    linked_at: datetime | None
+    decided_at: datetime | None = None
+    met: bool | None = None
+
+
+@dataclass(slots=True)
 class Row:
     """One job: what was asked for, where it stands, and what has happened to it."""
 
@@ -100,6 +114,10 @@ class Row:
     endings: dict[int, Ended] = field(default_factory=dict)
     """By turn: a turn ends once."""
     stale: list[StaleRecord] = field(default_factory=list)
+    ties: dict[int, Tie] = field(default_factory=dict)
+    """By the parent's id."""
+    needs: Needs | None = None
+    """What a waiting job still waits for."""
 
     @property
     def on_its_way(self) -> bool:
@@ -226,7 +244,7 @@ def job_of(row: Row) -> Job:
     )
 
 
-def history_of(row: Row) -> JobHistory:
+def history_of(row: Row, edges: tuple[EdgeRecord, ...]) -> JobHistory:
     """Return all that ever happened to a job, for the audit."""
     spec = row.spec
     held = row.run_at is not None or row.held_for is not None
@@ -238,18 +256,20 @@ def history_of(row: Row) -> JobHistory:
         max_crashes=spec.max_crashes,
         delivery=spec.delivery,
         created_at=row.created_at.timestamp(),
-        run_at=_epoch(row.first_at),
+        run_at=epoch(row.first_at),
         entries=tuple(row.entries),
         grants=tuple(
             GrantRecord(turn, lease.worker, lease.lane, lease.seq, lease.at.timestamp())
             for turn, lease in row.grants.items()
         ),
         endings=tuple(_ending(row, turn) for turn in row.endings),
-        held=HeldRecord(row.turn, row.state, _epoch(row.run_at), row.held_for) if held else None,
+        held=HeldRecord(row.turn, row.state, epoch(row.run_at), row.held_for) if held else None,
         cancels_requested_at=tuple(row.cancels),
         stale=tuple(row.stale),
         revivals=tuple(row.revivals),
-        expires_at=_epoch(spec.expires_at),
+        expires_at=epoch(spec.expires_at),
+        edges=edges,
+        ruled_out=spec.ruled_out,
     )
 
 
@@ -267,7 +287,17 @@ def _ending(row: Row, turn: int) -> EndingRecord:
     )
 
 
-def _epoch(instant: datetime | None) -> float | None:
+def ends_of(row: Row) -> tuple[tuple[State, float], ...]:
+    """Return each terminal state that a job has reached, and when."""
+    return tuple(
+        (FINAL_STATE[end.how.ending], end.at.timestamp())
+        for _, end in sorted(row.endings.items())
+        if end.how.ending in FINAL_STATE
+    )
+
+
+def epoch(instant: datetime | None) -> float | None:
+    """Return an instant in epoch seconds."""
     return None if instant is None else instant.timestamp()
 
 

@@ -211,6 +211,9 @@ class MemorySchedules(ABC):
     @abstractmethod
     def _stop(self, row: Row) -> CancelAnswer: ...
 
+    @abstractmethod
+    def _unlink(self, row: Row) -> None: ...
+
     def _listed(self) -> list[Schedule]:
         kept = [s for s in self._schedules.values() if s.state != _RETIRED]
         return sorted(kept, key=lambda s: s.spec.name)
@@ -251,6 +254,7 @@ class MemorySchedules(ABC):
         if policy is OverlapRuns.REPLACE and fired:
             for row in ahead:
                 self._stop(row)
+                self._unlink(row)
         jobs: list[int] = []
         for each in sifted:
             queued = policy is OverlapRuns.QUEUE_ONE and bool(ahead or jobs)

@@ -35,6 +35,7 @@ from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
 from timeball.worker.deadlines import Deadlines
 from timeball.worker.exclusive import STOP_AT
+from timeball.worker.linking import Linking
 from timeball.worker.loop import WorkerConfig
 from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
@@ -212,6 +213,7 @@ class Supervisor:
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
             self._duty("deadlines", Deadlines(self._store).run, quiet),
+            self._duty("linking", Linking(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
             self._duty("sweeper", self._sweeper().run, quiet),
             self._duty("beat", self._beat().run, over),

@@ -56,6 +56,79 @@ def test_a_limit_within_in_may_take_more_and_a_materialized_one_does_not(
     assert len(scratch.execute(once).fetchall()) == 2
 
 
+# 2 and 3: parents that end together, and an edge that is added while its parent ends
+
+CHILDREN = (
+    "CREATE TABLE scratch.job (id integer PRIMARY KEY, state text, unmet integer)",
+    "CREATE TABLE scratch.edge (child integer, parent integer)",
+    "INSERT INTO scratch.job VALUES (1, 'running', 0), (2, 'running', 0), (3, 'waiting', 2)",
+    "INSERT INTO scratch.edge VALUES (3, 1), (3, 2)",
+)
+DONE = "UPDATE scratch.job SET state = 'done' WHERE id = %s"
+BY_READING = """UPDATE scratch.job SET state = 'pending' WHERE id = 3 AND NOT EXISTS (
+    SELECT FROM scratch.edge JOIN scratch.job AS p ON p.id = edge.parent
+    WHERE edge.child = 3 AND p.state <> 'done')"""
+BY_COUNTING = """UPDATE scratch.job SET unmet = unmet - 1,
+    state = CASE WHEN unmet = 1 THEN 'pending' ELSE state END WHERE id = 3"""
+
+
+@pytest.mark.parametrize(("release", "state"), [(BY_READING, "waiting"), (BY_COUNTING, "pending")])
+def test_parents_that_end_together_are_missed_by_reading_them_again_and_not_by_counting(
+    scratch: psycopg.Connection, session: Make, release: str, state: str
+) -> None:
+    for text in CHILDREN:
+        scratch.execute(text)
+    one, two = session().begin(), session().begin()
+    one.run(DONE, [1])
+    two.run(DONE, [2])
+    one.run(release)
+    if release is BY_READING:
+        two.run(release)
+        one.commit()
+    else:
+        two.blocks(release)
+        one.commit()
+        two.answer()
+    two.commit()
+    assert scratch.execute("SELECT state FROM scratch.job WHERE id = 3").fetchone() == (state,)
+
+
+@pytest.mark.parametrize("lock", ["", "FOR KEY SHARE"])
+def test_an_edge_that_is_added_while_its_parent_ends_is_missed_without_a_stronger_lock(
+    scratch: psycopg.Connection, session: Make, lock: str
+) -> None:
+    for text in CHILDREN[:3]:
+        scratch.execute(text)
+    one, two = session().begin(), session().begin()
+    one.run(DONE, [1])
+    released = one.run("SELECT child FROM scratch.edge WHERE parent = 1")
+    seen = two.run(f"SELECT state FROM scratch.job WHERE id = 1 {lock}")
+    two.run("INSERT INTO scratch.edge VALUES (3, 1)")
+    one.commit()
+    two.commit()
+    assert (released, seen) == ([], [("running",)])
+
+
+@pytest.mark.parametrize("statements", [1, 2])
+def test_an_edge_is_seen_only_by_a_later_statement_than_the_one_that_waited(
+    scratch: psycopg.Connection, session: Make, statements: int
+) -> None:
+    for text in CHILDREN[:3]:
+        scratch.execute(text)
+    one, two = session().begin(), session().begin()
+    two.run("SELECT state FROM scratch.job WHERE id = 1 FOR SHARE")
+    two.run("INSERT INTO scratch.edge VALUES (3, 1)")
+    edges = "SELECT child FROM scratch.edge WHERE parent = 1"
+    both = f"WITH done AS ({DONE} RETURNING id) {edges} AND EXISTS (SELECT FROM done)"
+    one.blocks(both if statements == 1 else DONE, [1])
+    two.commit()
+    seen = one.answer()
+    if statements == 2:
+        seen = one.run(edges)
+    one.commit()
+    assert seen == ([] if statements == 1 else [(3,)])
+
+
 # 9: what JSON may say and jsonb cannot hold
 
 

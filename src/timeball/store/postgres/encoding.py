@@ -43,6 +43,8 @@ def _job(spec: JobSpec) -> dict[str, Any]:
     job |= {name: value for name in _GRANTED if (value := getattr(spec, name)) != _GRANTED[name]}
     if spec.delivery is Delivery.AT_MOST_ONCE:
         job["at_most_once"] = True
+    if spec.after:
+        job |= _after(spec)
     return job | _unique(spec.unique) if spec.unique else job
 
 
@@ -53,6 +55,11 @@ def _unique(unique: Unique) -> dict[str, Any]:
         "until_started": unique.until is UniqueUntil.STARTED,
         "on_clash": unique.on_clash,
     }
+
+
+def _after(spec: JobSpec) -> dict[str, Any]:
+    after = [{"job": edge.parent, "rule": edge.rule} for edge in spec.after]
+    return {"after": after, "ruled_out": spec.ruled_out}
 
 
 def encode_schedule(spec: ScheduleSpec) -> str:

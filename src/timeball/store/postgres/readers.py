@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import psycopg
 
+from timeball.core.dependencies import Parent, Rule, RuledOut
 from timeball.core.history import (
+    EdgeRecord,
     EndingRecord,
     EntryRecord,
     GrantRecord,
@@ -33,7 +35,7 @@ from timeball.core.records import (
     Schedule,
     ScheduleSpec,
 )
-from timeball.core.states import Ending, State
+from timeball.core.states import FINAL_STATE, Ending, State
 from timeball.store.postgres.connections import Connections, statement
 
 Row = tuple[Any, ...]
@@ -113,15 +115,16 @@ def occurrence_of(row: Row) -> DecidedOccurrence:
 
 
 def histories(connections: Connections) -> Iterator[JobHistory]:
-    """Return every job's history by id, merged from six ordered streams of one snapshot."""
+    """Return every job's history by id, merged from seven ordered streams of one snapshot."""
     with _snapshot(connections) as stream:
         entries = _Groups(stream("history_entries"))
         grants = _Groups(stream("history_grants"))
         endings = _Groups(stream("history_endings"))
         held = _Groups(stream("history_held"))
         events = _Groups(stream("history_events"))
+        edges = _Groups(stream("history_edges"))
         for id_, uuid, kind, *facts in stream("history_jobs"):
-            retries, crashes, once, created_at, run_at, expires_at = facts
+            retries, crashes, once, created_at, run_at, expires_at, ruled_out = facts
             happened = events.of(id_)
             requests = [at for what, _, _, at in happened if what == "cancel_requested"]
             yield JobHistory(
@@ -144,15 +147,34 @@ def histories(connections: Connections) -> Iterator[JobHistory]:
                     (HeldRecord(turn, State(s), *rest) for turn, s, *rest in held.of(id_)), None
                 ),
                 cancels_requested_at=tuple(requests),
-                stale=tuple(
-                    StaleRecord(turn, worker, at)
-                    for what, turn, worker, at in happened
-                    if what == "stale_settlement"
-                ),
-                revivals=tuple(
-                    RevivalRecord(turn, at) for what, turn, _, at in happened if what == "revived"
-                ),
+                stale=tuple(_stale(happened)),
+                revivals=tuple(_revivals(happened)),
+                edges=tuple(_edge(*row) for row in edges.of(id_)),
+                ruled_out=RuledOut(ruled_out or RuledOut.SKIP),
             )
+
+
+def parent_of(row: Row) -> Parent:
+    """Return the parent of a row of ``parents.sql``."""
+    uuid, rule, state, result = row
+    return Parent(uuid, Rule(rule), state and State(state), result)
+
+
+def _stale(events: Iterable[Row]) -> Iterator[StaleRecord]:
+    for what, turn, worker, at in events:
+        if what == "stale_settlement":
+            yield StaleRecord(turn, worker, at)
+
+
+def _revivals(events: Iterable[Row]) -> Iterator[RevivalRecord]:
+    return (RevivalRecord(turn, at) for what, turn, _, at in events if what == "revived")
+
+
+def _edge(parent: int, rule: str, *facts: Any) -> EdgeRecord:
+    linked_at, decided_at, met, known, ended, events, instants = facts
+    states = (FINAL_STATE[Ending(event)] for event in events)
+    ends = tuple(zip(states, instants, strict=True)) if known else None
+    return EdgeRecord(parent, Rule(rule), linked_at, decided_at, met, ends, ended)
 
 
 def schedule_histories(

@@ -19,6 +19,7 @@ from uuid import UUID, uuid5
 
 import psycopg
 
+from timeball.core.dependencies import Parent
 from timeball.core.history import JobHistory
 from timeball.core.limits import Holding, Limit, Scope
 from timeball.core.payload import storable
@@ -38,6 +39,7 @@ from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
+from timeball.store.graph import ends_or_waits
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
@@ -48,7 +50,7 @@ from timeball.store.postgres.connections import (
 )
 from timeball.store.postgres.encoding import encode_specs, settlement_columns
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
-from timeball.store.postgres.readers import histories, holdings, job_of
+from timeball.store.postgres.readers import histories, holdings, job_of, parent_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.within import Transactions
 
@@ -86,6 +88,9 @@ class PostgresStore(PostgresSchedules):
             self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
             rows = self._run("submit", jobs=encode_specs(specs))
         added = [Submitted(*row) for row in rows]
+        if any(ends_or_waits(spec) for spec in specs):
+            with suppress(StoreUnavailable):  # workers link too
+                self.link(CLAIM_MAX)
         self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
         keys = {spec.key for spec in specs if spec.key is not None}
         if keys:
@@ -124,6 +129,15 @@ class PostgresStore(PostgresSchedules):
         if isinstance(refused, LaneMissing):
             self._lanes.clear()  # so that another try makes it
         return refused or error
+
+    def link(self, limit: int) -> int | None:
+        """See `Store.link`."""
+        linked = self._run("link", limit=limit)[0][0]
+        return None if linked is None else int(linked)
+
+    def parents(self, job_id: int) -> list[Parent]:
+        """See `Store.parents`."""
+        return [parent_of(row) for row in self._run("parents", job=job_id)]
 
     def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
         """Make the lanes of these (queue, priority) pairs where they are missing.

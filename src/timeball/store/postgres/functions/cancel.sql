@@ -8,6 +8,7 @@ AS $function$
 DECLARE
     v_job bigint;
     v_key text;
+    v_keys text[];
     v_answer text;
 BEGIN
     PERFORM timeball.durable();
@@ -23,8 +24,9 @@ BEGIN
         RETURN 'not_found';
     END IF;
     v_answer := timeball.cancel_job(v_job);
-    IF v_answer = 'cancelled' AND v_key IS NOT NULL THEN
-        PERFORM timeball.admit_keys(ARRAY[v_key], 1000);
+    IF v_answer = 'cancelled' THEN
+        v_keys := timeball.tell_children(ARRAY[v_job]) || array_remove(ARRAY[v_key], NULL);
+        PERFORM timeball.admit_keys(v_keys, 1000) WHERE v_keys <> '{}';
     END IF;
     RETURN v_answer;
 END

@@ -17,6 +17,7 @@ BEGIN
         RAISE EXCEPTION 'a job is cancelled in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
     END IF;
+    PERFORM timeball.share_graph();
     LOOP
         DELETE FROM timeball.held WHERE held.job_id = p_job RETURNING held.turn INTO v_turn;
         IF FOUND THEN

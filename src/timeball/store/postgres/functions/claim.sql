@@ -184,6 +184,7 @@ BEGIN
             END IF;
             PERFORM timeball.durable();
             IF v_timed > 0 THEN
+                PERFORM timeball.share_graph();
                 WITH written AS (
                     INSERT INTO timeball.ended (job_id, turn, event, reason)
                     SELECT late.job_id, late.turn, 'expired', 'expired'
@@ -191,7 +192,7 @@ BEGIN
                     RETURNING ended.job_id
                 )
                 SELECT array_agg(written.job_id) INTO v_late FROM written;
-                PERFORM timeball.free_slots(v_late) WHERE v_late IS NOT NULL;
+                PERFORM timeball.free_slots(v_late), timeball.unlink(v_late) WHERE v_late IS NOT NULL;
                 SELECT coalesce(array_agg(live.job_id ORDER BY live.n), '{}'),
                     coalesce(array_agg(live.turn ORDER BY live.n), '{}')
                 INTO v_jobs, v_turns

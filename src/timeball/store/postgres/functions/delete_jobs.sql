@@ -22,7 +22,9 @@ BEGIN
     )
     SELECT array_agg(known.id), array_agg(known.uuid) INTO v_jobs, v_uuids FROM known;
     v_ended := array(SELECT known.id FROM unnest(v_jobs) AS known (id)
-        WHERE timeball.has_ended(known.id));
+        WHERE timeball.has_ended(known.id) AND NOT EXISTS (
+            SELECT FROM timeball.dependency AS edge
+            WHERE edge.parent = known.id AND edge.decided_at IS NULL));
     PERFORM timeball.erase(v_ended);
     RETURN QUERY
     SELECT known.uuid, CASE WHEN known.id = ANY (v_ended) THEN 'deleted' ELSE 'refused' END

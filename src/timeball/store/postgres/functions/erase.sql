@@ -15,6 +15,7 @@ WHERE job.id = ANY (p_jobs)
 DELETE FROM timeball.entry WHERE entry.job_id = ANY (p_jobs) AND entry.attempts IS NOT NULL;
 DELETE FROM timeball.ended WHERE ended.job_id = ANY (p_jobs);
 DELETE FROM timeball.event WHERE event.job_id = ANY (p_jobs);
+DELETE FROM timeball.dependency WHERE dependency.child = ANY (p_jobs);
 -- A key that somebody is just taking over is his.
 DELETE FROM timeball.unique_key USING (
     SELECT taken.key FROM timeball.job JOIN timeball.unique_key AS taken ON taken.job = job.uuid

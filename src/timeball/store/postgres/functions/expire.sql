@@ -21,6 +21,7 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'expiring needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;
+    PERFORM timeball.share_graph();
     -- The UPDATE alone would not wait for the key share lock of a claim.
     PERFORM 1 FROM timeball.worker
     WHERE worker.id = p_worker AND worker.ended_at IS NULL
@@ -96,7 +97,8 @@ BEGIN
     FROM unnest(v_jobs, v_turns, v_events, v_reasons) AS u (job_id, turn, event, reason)
     WHERE u.event <> 'failed'
     HAVING count(*) > 0;
-    PERFORM timeball.admit_keys(timeball.free_slots(v_jobs), 1000);
+    PERFORM timeball.admit_keys(
+        timeball.tell_children(v_jobs) || timeball.free_slots(v_jobs), 1000);
 
     RETURN QUERY
     SELECT count(*) FILTER (WHERE u.event = 'released' AND NOT u.unwanted),

@@ -13,6 +13,7 @@ SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_jobs bigint[];
+    v_ended bigint[];
     v_some integer;
     v_lapsed integer := 0;
     v_lane integer;
@@ -31,6 +32,7 @@ BEGIN
         RETURN 0;
     END IF;
 
+    PERFORM timeball.share_graph();
     FOR v_lane IN
         SELECT lane.id FROM timeball.lane
         WHERE lane.id IN (
@@ -76,9 +78,10 @@ BEGIN
     )
     SELECT v_lapsed + count(*) INTO v_lapsed FROM written;
 
+    v_ended := array(SELECT job.id FROM unnest(v_jobs) AS job (id) WHERE timeball.has_ended(job.id));
+    PERFORM timeball.unlink(v_ended);
     -- Of a key that one of them counted against the next promotion sees the room.
-    PERFORM timeball.free_slots(array(
-        SELECT job.id FROM unnest(v_jobs) AS job (id) WHERE timeball.has_ended(job.id)));
+    PERFORM timeball.free_slots(v_ended);
     DELETE FROM timeball.deadline
     WHERE deadline.job_id = ANY (v_jobs) AND timeball.has_ended(deadline.job_id);
     UPDATE timeball.deadline SET look_at = timeball.now()

@@ -20,6 +20,9 @@ SELECT array(
           CASE last.event WHEN 'succeeded' THEN p_succeeded_s ELSE p_others_s END)
       AND timeball.has_ended(job.id)
       AND NOT EXISTS (
+          SELECT FROM timeball.dependency AS edge
+          WHERE edge.parent = job.id AND edge.decided_at IS NULL)
+      AND NOT EXISTS (
           SELECT FROM timeball.entry
           WHERE entry.lane = job.lane AND entry.xid = job.xid AND entry.job_id = job.id
             AND NOT timeball.passed(entry.lane, entry.xid, job.id))

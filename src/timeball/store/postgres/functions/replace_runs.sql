@@ -23,5 +23,6 @@ BEGIN
     FOR v_number IN 1 .. cardinality(v_jobs) LOOP
         PERFORM timeball.cancel_job(v_jobs[v_number]);
     END LOOP;
+    PERFORM timeball.unlink(v_jobs);
 END
 $function$;

@@ -23,12 +23,15 @@ DECLARE
     v_new_turns integer[];
     v_verdicts text[];
     v_limited boolean;
+    v_parents boolean;
+    v_keys text[];
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'settling needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;
 
+    PERFORM pg_advisory_xact_lock_shared('timeball.dependency'::regclass::oid::integer, 0);
     IF 'lost' = ANY (p_events) THEN
         SELECT crashed.events, crashed.reasons INTO p_events, p_reasons
         FROM timeball.crashed(p_job_ids, p_turns, p_events, p_reasons) AS crashed;
@@ -69,12 +72,21 @@ BEGIN
         SELECT * INTO v_new, v_new_turns FROM timeball.disown(v_new, v_new_turns);
     END IF;
 
+    -- One look for all, however many they are: few jobs have children.
+    v_parents := EXISTS (
+        SELECT FROM timeball.dependency AS edge
+        WHERE edge.decided_at IS NULL
+          AND edge.parent BETWEEN (SELECT min(u.id) FROM unnest(v_new) AS u (id))
+              AND (SELECT max(u.id) FROM unnest(v_new) AS u (id)));
     v_limited := EXISTS (SELECT FROM timeball.slot);
     IF cardinality(v_new) = cardinality(p_job_ids)
         AND p_events <@ '{succeeded,failed,cancelled}'::text[]
     THEN
-        IF v_limited THEN
-            PERFORM timeball.admit_keys(timeball.free_slots(v_new), 1000);
+        IF v_parents THEN
+            v_keys := timeball.tell_children(v_new);
+        END IF;
+        IF v_limited OR v_keys IS NOT NULL THEN
+            PERFORM timeball.admit_keys(v_keys || timeball.free_slots(v_new), 1000);
         END IF;
         RETURN array_fill('accepted'::text, ARRAY[cardinality(p_job_ids)]);
     END IF;
@@ -89,8 +101,11 @@ BEGIN
         AS u (job_id, turn, event, reason, delay_s, began, verdict)
     WHERE u.verdict = 'accepted' AND u.event IN ('retried', 'snoozed', 'released', 'lost')
     HAVING count(*) > 0;
-    IF v_limited THEN
-        PERFORM timeball.admit_keys(timeball.free_slots(v_new), 1000);
+    IF v_parents THEN
+        v_keys := timeball.tell_children(v_new);
+    END IF;
+    IF v_limited OR v_keys IS NOT NULL THEN
+        PERFORM timeball.admit_keys(v_keys || timeball.free_slots(v_new), 1000);
     END IF;
     RETURN v_verdicts;
 END

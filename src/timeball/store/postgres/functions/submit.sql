@@ -1,13 +1,15 @@
--- event: submit (-> scheduled, pending)
+-- event: submit (-> scheduled, waiting, pending)
 -- Add the jobs described by a JSON array of objects and return their ids in its order. For
 -- any language, and inside the caller's own transaction: visible iff that commits.
 --
 -- Fields: uuid, kind; optional: args {}, queue "default", priority 5, run_at or delay_s,
 -- max_retries 3, max_crashes 3, at_most_once false, timeout_s, expires_at, key; unique_key with
 -- unique_scope "kind", "queue" or "global", until_started false, on_clash "ignore", "reject" or
--- "replace". A uuid that is known already adds nothing and gives that job's id; an ignored job
--- gives id and uuid of the one that holds its key. Those in p_queued wait until `admit` lets
--- them start, those with a key until `admit_keys` does.
+-- "replace"; after, an array of objects of job (the uuid of one that exists, or comes earlier in
+-- the array) and rule "all_success", with ruled_out "skip", "fail" or "run". A uuid that is known
+-- already adds nothing and gives that job's id; an ignored job gives id and uuid of the one that
+-- holds its key. Those in p_queued wait until `admit` lets them start, those with a key until
+-- `admit_keys` does, those that come after others until these have ended.
 CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -16,15 +18,21 @@ AS $function$
 DECLARE
     v_missing text;
     v_keyed boolean;
+    v_joined boolean;
+    v_given jsonb := p_jobs;
+    v_after uuid[];
+    v_children bigint[];
 BEGIN
     PERFORM timeball.durable();
     SELECT min(format('queue %s, priority %s', given.queue, given.priority))
-        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed)
-    INTO v_missing, v_keyed
+        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed), bool_or(given.joined)
+    INTO v_missing, v_keyed, v_joined
     FROM (
         SELECT DISTINCT coalesce(spec.queue, 'default') AS queue,
-            coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed
-        FROM jsonb_to_recordset(p_jobs) AS spec (queue text, priority smallint, unique_key text)
+            coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed,
+            spec.after IS NOT NULL AS joined
+        FROM jsonb_to_recordset(p_jobs)
+            AS spec (queue text, priority smallint, unique_key text, after jsonb)
     ) AS given
     LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority;
     -- Not made here: an uncommitted lane would block every other submitter to it.
@@ -36,6 +44,11 @@ BEGIN
     IF v_keyed THEN
         p_jobs := timeball.take_keys(p_jobs);
     END IF;
+    IF v_joined THEN
+        v_after := array(
+            SELECT (spec.value ->> 'uuid')::uuid FROM jsonb_array_elements(p_jobs) AS spec (value)
+            WHERE jsonb_path_exists(spec.value, '$.after[0].job'));
+    END IF;
 
     WITH given AS MATERIALIZED (
         SELECT spec.*, coalesce(
@@ -44,15 +57,15 @@ BEGIN
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
             at_most_once boolean, timeout_s double precision, expires_at timestamptz,
-            unique_key text, unique_scope text, until_started boolean, key text)
+            unique_key text, unique_scope text, until_started boolean, key text, ruled_out text)
         ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
             max_retries, max_crashes, at_most_once, timeout_s, expires_at, unique_key,
-            unique_scope, until_started, key, n)
+            unique_scope, until_started, key, ruled_out, n)
     ),
     added AS (
         INSERT INTO timeball.job
             (uuid, lane, kind, args, max_retries, max_crashes, at_most_once, timeout_s, run_at,
-            expires_at, unique_key, until_started, key)
+            expires_at, unique_key, until_started, key, ruled_out)
         SELECT given.uuid, lane.id, given.kind, coalesce(given.args, '{}'),
             coalesce(given.max_retries, 3), coalesce(given.max_crashes, 3),
             coalesce(given.at_most_once, false), given.timeout_s,
@@ -60,13 +73,15 @@ BEGIN
             timeball.unique_name(
                 given.unique_key, coalesce(given.unique_scope, 'kind'), given.kind, lane.queue),
             CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END,
-            given.key
+            given.key,
+            CASE WHEN given.uuid = ANY (v_after) THEN coalesce(given.ruled_out, 'skip') END
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)
         ORDER BY given.n  -- the ids are the order in which they start
         ON CONFLICT (uuid) DO NOTHING
         RETURNING job.id, job.lane, job.kind, job.run_at, job.expires_at, job.key, CASE
+            WHEN job.ruled_out IS NOT NULL THEN 'parents'
             WHEN job.run_at IS NOT NULL THEN NULL
             WHEN job.uuid = ANY (p_queued) THEN 'overlap'
             WHEN job.key IS NOT NULL THEN 'key'
@@ -77,15 +92,23 @@ BEGIN
             (job_id, turn, state, lane, run_at, kind, key, reason, expires_at)
         SELECT added.id, 1, CASE WHEN added.run_at IS NULL THEN 'pending' ELSE 'scheduled' END,
             added.lane, added.run_at, added.kind, added.key, added.reason, added.expires_at
-        FROM added WHERE added.run_at IS NOT NULL OR added.reason IS NOT NULL
+        FROM added
+        WHERE (added.run_at IS NOT NULL OR added.reason IS NOT NULL)
+          AND added.reason IS DISTINCT FROM 'parents'
     ),
     noted AS (
         INSERT INTO timeball.deadline (job_id, look_at)
         SELECT added.id, added.expires_at FROM added WHERE added.expires_at IS NOT NULL
+    ),
+    entered AS (
+        INSERT INTO timeball.entry (lane, job_id, expires_at)
+        SELECT added.lane, added.id, added.expires_at FROM added
+        WHERE added.run_at IS NULL AND added.reason IS NULL
     )
-    INSERT INTO timeball.entry (lane, job_id, expires_at)
-    SELECT added.lane, added.id, added.expires_at FROM added
-    WHERE added.run_at IS NULL AND added.reason IS NULL;
+    SELECT array_agg(added.id) INTO v_children FROM added WHERE added.reason = 'parents';
+    IF v_children IS NOT NULL THEN
+        PERFORM timeball.join_parents(v_children, v_given, p_jobs);
+    END IF;
 
     -- A statement of its own: a uuid that somebody else has just committed is seen only now.
     RETURN QUERY

@@ -36,6 +36,7 @@ CREATE TABLE timeball.job (
     unique_key    text,        -- whose row in unique_key it took
     until_started boolean,
     key          text CHECK (key <> '' AND octet_length(key) <= 256),
+    ruled_out    text CHECK (ruled_out IN ('skip', 'fail', 'run')),  -- null: it has no parents
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     created_at   timestamptz NOT NULL DEFAULT timeball.now()
 );
@@ -112,13 +113,39 @@ CREATE TABLE timeball.held (
     delay_s  double precision NOT NULL DEFAULT 0,
     expires_at timestamptz,
     at       timestamptz NOT NULL DEFAULT timeball.now(),
+    all_left integer,  -- of a waiting job: undecided edges that must each be met
+    one_left integer,  -- undecided edges of which one must be met
+    one_met  boolean,  -- whether one of those has been, or there is none
+    lost     boolean,  -- whether an edge that had to be met was not
     CONSTRAINT held_until CHECK ((state = 'scheduled') = (run_at IS NOT NULL)),
-    CONSTRAINT held_because CHECK (state <> 'pending' OR reason IS NOT NULL)
+    CONSTRAINT held_because CHECK (state <> 'pending' OR reason IS NOT NULL),
+    CONSTRAINT held_for CHECK (
+        CASE WHEN state = 'waiting' THEN num_nulls(all_left, one_left, one_met, lost) = 0
+        ELSE num_nonnulls(all_left, one_left, one_met, lost) = 0 END)
 );
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
 CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
     WHERE state = 'pending' AND reason = 'key';
+
+-- What the end of one job, the parent, means for another. Decided once, whatever becomes of the
+-- parent later. An edge leads from an earlier job to a later one, so that there is no cycle.
+CREATE TABLE timeball.dependency (
+    child       bigint NOT NULL,
+    parent      bigint NOT NULL,
+    parent_uuid uuid NOT NULL,  -- the parent may be deleted before the child
+    rule        text NOT NULL CHECK (rule IN (
+        'all_success', 'all_done', 'none_failed', 'always', 'one_success', 'one_failed')),
+    linked_at   timestamptz,    -- from when on whoever ends the parent decides this edge
+    decided_at  timestamptz,
+    met         boolean,
+    PRIMARY KEY (child, parent),
+    CONSTRAINT dependency_forwards CHECK (parent < child),
+    CONSTRAINT dependency_decision CHECK ((decided_at IS NULL) = (met IS NULL)),
+    CONSTRAINT dependency_order CHECK (decided_at IS NULL OR linked_at IS NOT NULL)
+);
+CREATE INDEX dependency_open ON timeball.dependency (parent, child) WHERE decided_at IS NULL;
+CREATE INDEX dependency_unlinked ON timeball.dependency (child, parent) WHERE linked_at IS NULL;
 
 -- How many jobs of a queue or a key may be under way at once. A name of a key that ends in *
 -- stands for all keys that begin so. A queue without a row has no limit; a key has 1.

@@ -1,0 +1,131 @@
+"""When a job that comes after others may start: the one decision that both engines share.
+
+Each edge from a child to a parent has a rule and is decided once, when the parent has
+ended. Edges count in two groups: of those that say "one" it is enough that one is met, of
+all others each must be. What follows for the child does not depend on the order in which
+its parents end, and once it is no longer `WAIT` it never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from timeball.core.states import TERMINAL, State
+
+
+class Rule(StrEnum):
+    """What a parent's end means for a child. Failed means failed or cancelled."""
+
+    ALL_SUCCESS = "all_success"  # each has succeeded
+    ALL_DONE = "all_done"  # each has ended, in whatever state
+    NONE_FAILED = "none_failed"  # each has succeeded or was skipped
+    ALWAYS = "always"  # another word for all_done: nothing rules the child out
+    ONE_SUCCESS = "one_success"  # one has succeeded; the others are not waited for
+    ONE_FAILED = "one_failed"  # one has failed; the others are not waited for
+
+
+class RuledOut(StrEnum):
+    """What happens to a child whose rules can no longer be met."""
+
+    SKIP = "skip"  # it is skipped, and so are those that need it
+    FAIL = "fail"  # it has failed
+    RUN = "run"  # it runs all the same, once all its parents have ended
+
+
+class Sentence(StrEnum):
+    """What follows for a child from what is known of its parents."""
+
+    WAIT = "wait"
+    RELEASE = "release"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+class Edge(NamedTuple):
+    """One parent of a job, as it was submitted."""
+
+    parent: UUID
+    rule: Rule = Rule.ALL_SUCCESS
+
+
+class Parent(NamedTuple):
+    """One parent of a job, as a reader sees it."""
+
+    uuid: UUID
+    rule: Rule
+    state: State | None
+    """None: it was deleted."""
+
+    result: str | None
+    """Text of a JSON value."""
+
+
+PARENT: Final = "parent"
+"""Why a job was skipped, or failed, that never began: the rules of its edges."""
+
+ONE_OF: Final = frozenset({Rule.ONE_SUCCESS, Rule.ONE_FAILED})
+
+_FAILED: Final = frozenset({State.FAILED, State.CANCELLED})
+_MET_BY: Final = MappingProxyType(
+    {
+        Rule.ALL_SUCCESS: frozenset({State.SUCCEEDED}),
+        Rule.ALL_DONE: TERMINAL,
+        Rule.NONE_FAILED: TERMINAL - _FAILED,
+        Rule.ALWAYS: TERMINAL,
+        Rule.ONE_SUCCESS: frozenset({State.SUCCEEDED}),
+        Rule.ONE_FAILED: _FAILED,
+    }
+)
+
+
+def is_met(rule: Rule, state: State | None) -> bool:
+    """Return whether a parent's end meets the rule of an edge.
+
+    Args:
+        rule: Of the edge.
+        state: Terminal; None where the parent was deleted before anybody could look.
+    """
+    if state is None:  # it has ended, and nobody knows how
+        return _MET_BY[rule] == TERMINAL
+    return state in _MET_BY[rule]
+
+
+class Needs(NamedTuple):
+    """What a child still waits for."""
+
+    all_left: int
+    """Undecided edges that must each be met."""
+
+    one_left: int
+    """Undecided edges of which one must be met."""
+
+    one_met: bool
+    """Whether one of those has been, or there is none."""
+
+    lost: bool = False
+    """Whether an edge that had to be met was not."""
+
+    def after(self, rule: Rule, *, met: bool) -> Needs:
+        """Return what is left once one more edge has been decided."""
+        if rule in ONE_OF:
+            return self._replace(one_left=self.one_left - 1, one_met=self.one_met or met)
+        return self._replace(all_left=self.all_left - 1, lost=self.lost or not met)
+
+    def sentence(self, ruled_out: RuledOut) -> Sentence:
+        """Return what follows for the child."""
+        if self.lost or not (self.one_met or self.one_left):
+            if ruled_out is not RuledOut.RUN:
+                return Sentence(ruled_out.value)
+            return Sentence.WAIT if self.all_left + self.one_left else Sentence.RELEASE
+        return Sentence.RELEASE if self.one_met and not self.all_left else Sentence.WAIT
+
+
+def needs_of(rules: Iterable[Rule]) -> Needs:
+    """Return what a child waits for of whose edges none has been decided."""
+    every = list(rules)
+    ones = sum(rule in ONE_OF for rule in every)
+    return Needs(len(every) - ones, ones, not ones)

@@ -1,0 +1,70 @@
+"""What must hold of the edges on a job's record: I13, I14 and I15 of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from timeball.core.dependencies import PARENT, Needs, Sentence, is_met, needs_of
+from timeball.core.history import EdgeRecord, JobHistory
+from timeball.core.states import State
+
+
+def early(history: JobHistory, slack_s: float) -> Iterator[str]:
+    """Yield what is wrong where a job, for all its parents had done, should not have started."""
+    if not history.edges:
+        return
+    yield from _unfounded(history.edges, slack_s)
+    started = [row.at for row in history.entries] + [row.at for row in history.grants]
+    started += [row.began_at for row in history.endings if row.began_at is not None]
+    at = min(started, default=inf)
+    if min((row.at for row in history.revivals), default=inf) <= at:
+        return  # who is revived starts at once
+    known = (edge for edge in history.edges if _at(edge) <= at + slack_s)
+    if at < inf and _sentence(history, known) is not Sentence.RELEASE:
+        yield f"started at {at:.6f}, when its parents had not allowed it"
+
+
+def missed(history: JobHistory) -> Iterator[str]:
+    """Yield what is wrong where a job waits although its edges say what follows."""
+    for edge in history.edges:
+        if edge.linked_at is not None and edge.decided_at is None and edge.ended:
+            yield f"has a linked edge from job {edge.parent}, which has ended, undecided"
+    waits = history.held is not None and history.held.state is State.WAITING
+    sentence = _sentence(history, history.edges) if waits and history.edges else Sentence.WAIT
+    if sentence is not Sentence.WAIT:
+        yield f"is waiting, and its edges say {sentence}"
+    for end in history.endings:
+        told = (edge for edge in history.edges if _at(edge) <= end.at)
+        if end.reason == PARENT and _sentence(history, told) not in {Sentence.SKIP, Sentence.FAIL}:
+            yield f"turn {end.turn} ended {end.ending} by its parents, which allow it to run"
+
+
+def backwards(history: JobHistory) -> Iterator[str]:
+    """Yield the edges that do not lead from an earlier job: only those could close a cycle."""
+    for edge in history.edges:
+        if edge.parent >= history.id:
+            yield f"waits for job {edge.parent}, which was added after it"
+
+
+def _unfounded(edges: Iterable[EdgeRecord], slack_s: float) -> Iterator[str]:
+    """Yield the decisions that no end of the parent explains."""
+    for edge in edges:
+        if edge.decided_at is None or edge.ends is None:
+            continue
+        before = [state for state, at in edge.ends if at <= edge.decided_at + slack_s]
+        if not any(is_met(edge.rule, state) is edge.met for state in before):
+            met = "met" if edge.met else "not met"
+            yield f"{edge.rule} of job {edge.parent} was {met}, and that has not ended so"
+
+
+def _sentence(history: JobHistory, decided: Iterable[EdgeRecord]) -> Sentence:
+    needs: Needs = needs_of(edge.rule for edge in history.edges)
+    for edge in decided:
+        if edge.met is not None:
+            needs = needs.after(edge.rule, met=edge.met)
+    return needs.sentence(history.ruled_out)
+
+
+def _at(edge: EdgeRecord) -> float:
+    return inf if edge.decided_at is None else edge.decided_at

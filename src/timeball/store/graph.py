@@ -1,0 +1,38 @@
+"""The part of a store that has jobs wait for others."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from timeball.core.dependencies import Parent
+from timeball.core.records import JobSpec
+from timeball.core.uniqueness import OnClash
+
+
+def ends_or_waits(spec: JobSpec) -> bool:
+    """Return whether there may be something to link once this job was submitted."""
+    return bool(spec.after) or (spec.unique is not None and spec.unique.on_clash is OnClash.REPLACE)
+
+
+class Graph(Protocol):
+    """What a store must do about edges; see `timeball.store.base.Store` for what holds of all.
+
+    What the end of a job means for its children happens in the commit that ends it, whatever
+    ended it. Three leave that to `link`: a deadline that has passed, a schedule's run that a
+    newer one replaces, and a job that gives way to a newer one of its unique key.
+    """
+
+    def link(self, limit: int) -> int | None:
+        """Look whether parents have ended before, for up to `limit` edges; return how many.
+
+        Until that was done for an edge, its child waits. `submit` does it for its own jobs, but
+        not inside a caller's transaction: call it after the commit, or leave it to the workers.
+
+        Returns:
+            None where others were in the way: try again.
+        """
+        ...
+
+    def parents(self, job_id: int) -> list[Parent]:
+        """Return the parents of a job, in the order of their ids."""
+        ...

@@ -1,0 +1,49 @@
+"""Lanes of the memory store, and which turns of them are whose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from timeball.core.records import JobSpec, Turn
+from timeball.store.base import NO_WORKER
+from timeball.store.memory_rows import Lane, Lease, Row, Worker
+
+
+class MemoryLanes:
+    """Where what is pending lines up, and what was granted of it."""
+
+    _rows: dict[int, Row]
+    _held: dict[int, Row]
+    _lanes: dict[tuple[str, int], Lane]
+    _leases: list[Lease]
+
+    def _lane(self, spec: JobSpec) -> Lane:
+        new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
+        return self._lanes.setdefault((spec.queue, spec.priority), new)
+
+    def _lanes_of(self, worker: Worker) -> list[Lane]:
+        """Return the lanes that a worker serves, best first; of equal ones the older."""
+        lanes = [lane for lane in self._lanes.values() if lane.queue in worker.queues]
+        return sorted(lanes, key=lambda lane: -lane.priority)
+
+    def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
+        """Return the jobs that wait for a worker that knows one of `kinds`, by id."""
+        held = (row for _, row in sorted(self._held.items()) if row.held_for == NO_WORKER)
+        return [row for row in held if row.spec.kind in kinds]
+
+    def _unknown(self, worker: int, newest: Mapping[int, int]) -> list[Turn]:
+        """Return the turns of the first lease of this worker that it has not heard of."""
+        theirs = (lease for lease in self._leases if lease.worker == worker)
+        unheard = (lease for lease in theirs if lease.seq > newest.get(lease.lane, 0))
+        return next((lease.turns for lease in unheard if lease.turns), [])
+
+    def _open_turns(self, worker: Worker) -> list[Turn]:
+        leases = [lease for lease in self._leases if lease.worker == worker.id]
+        floors = {lease.lane: lease.floor for lease in leases}  # the newest lease's word counts
+        return [
+            turn
+            for lease in leases
+            if lease.seq >= floors[lease.lane]
+            for turn in lease.turns
+            if turn.turn not in self._rows[turn.job_id].endings
+        ]

@@ -1,0 +1,66 @@
+-- event: submit (-> waiting)
+-- Have jobs that were just added wait for their parents. Those of this same transaction count at
+-- once: nobody else can have seen them. The others exist; whether they have ended is looked at by
+-- `link`, after the commit, so that nobody ever waits for this transaction.
+--
+-- p_given holds the jobs as they were given, p_jobs as they were added: one that gave way to the
+-- holder of its unique key has that job's uuid there.
+CREATE OR REPLACE FUNCTION timeball.join_parents(p_children bigint[], p_given jsonb, p_jobs jsonb)
+RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    v_children bigint[];
+    v_parents bigint[];
+    v_rules text[];
+    v_wrong text;
+BEGIN
+    WITH stands_for AS MATERIALIZED (
+        SELECT (given.value ->> 'uuid')::uuid AS given, (added.value ->> 'uuid')::uuid AS added
+        FROM jsonb_array_elements(p_given) WITH ORDINALITY AS given (value, n)
+        JOIN jsonb_array_elements(p_jobs) WITH ORDINALITY AS added (value, n) USING (n)
+        WHERE given.value -> 'uuid' <> added.value -> 'uuid'
+    ),
+    edge AS MATERIALIZED (
+        SELECT (spec.value ->> 'uuid')::uuid AS child, coalesce(other.added, want.job) AS parent,
+            coalesce(want.rule, 'all_success') AS rule
+        FROM jsonb_array_elements(p_jobs) AS spec (value)
+        CROSS JOIN LATERAL jsonb_to_recordset(spec.value -> 'after') AS want (job uuid, rule text)
+        LEFT JOIN stands_for AS other ON other.given = want.job
+        WHERE jsonb_typeof(spec.value -> 'after') = 'array'
+    ),
+    found AS (
+        SELECT child.id AS child, parent.id AS parent, edge.rule, edge.parent AS uuid
+        FROM edge
+        JOIN timeball.job AS child ON child.uuid = edge.child AND child.id = ANY (p_children)
+        LEFT JOIN timeball.job AS parent ON parent.uuid = edge.parent
+    )
+    SELECT array_agg(found.child), array_agg(found.parent), array_agg(found.rule),
+        min(found.uuid::text) FILTER (WHERE coalesce(found.parent >= found.child, true))
+    INTO v_children, v_parents, v_rules, v_wrong FROM found;
+    IF v_wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'after names job %, which is not here: submit parents first', v_wrong
+            USING ERRCODE = 'TB002';
+    END IF;
+
+    INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, linked_at)
+    SELECT u.child, u.parent, parent.uuid, u.rule,
+        CASE WHEN parent.xid = pg_current_xact_id() AND NOT timeball.has_ended(parent.id)
+            THEN timeball.clock() END
+    FROM unnest(v_children, v_parents, v_rules) AS u (child, parent, rule)
+    JOIN timeball.job AS parent ON parent.id = u.parent
+    ORDER BY u.child, u.parent
+    ON CONFLICT DO NOTHING;
+
+    INSERT INTO timeball.held (job_id, turn, state, lane, kind, key, reason, expires_at,
+        all_left, one_left, one_met, lost)
+    SELECT job.id, 1, 'waiting', job.lane, job.kind, job.key, 'parents', job.expires_at,
+        needs.alls, needs.ones, needs.ones = 0, false
+    FROM (
+        SELECT edge.child, count(*) FILTER (WHERE edge.rule NOT LIKE 'one%') AS alls,
+            count(*) FILTER (WHERE edge.rule LIKE 'one%') AS ones
+        FROM timeball.dependency AS edge WHERE edge.child = ANY (p_children) GROUP BY edge.child
+    ) AS needs
+    JOIN timeball.job ON job.id = needs.child;
+END
+$function$;

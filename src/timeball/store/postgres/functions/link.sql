@@ -1,0 +1,62 @@
+-- event: release, skip (waiting -> pending, scheduled, skipped, failed)
+-- Link up to p_limit edges to parents that existed before their children were submitted, and
+-- return how many; those whose parents have ended are decided in the same transaction. Null where
+-- the graph lock was not to be had: look again later.
+--
+-- Whoever ends a job has the graph lock shared before he writes that, and looks for linked edges
+-- afterwards. Here it is taken alone, so that of two that meet one sees what the other has done.
+-- It is waited for a moment only: who wants it shared meanwhile stands behind this.
+CREATE OR REPLACE FUNCTION timeball.link(p_limit integer) RETURNS integer LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_nestloop = on
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+DECLARE
+    v_children bigint[];
+    v_parents bigint[];
+    v_busy bigint[];
+    v_linked integer;
+BEGIN
+    PERFORM timeball.durable();
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'linking needs READ COMMITTED' USING ERRCODE = 'TB002';
+    END IF;
+    IF NOT EXISTS (SELECT FROM timeball.dependency WHERE dependency.linked_at IS NULL) THEN
+        RETURN 0;
+    END IF;
+    IF NOT timeball.lock_graph() THEN
+        RETURN NULL;
+    END IF;
+    WITH chosen AS MATERIALIZED (
+        SELECT dependency.child, dependency.parent FROM timeball.dependency
+        WHERE dependency.linked_at IS NULL
+        ORDER BY dependency.child, dependency.parent
+        LIMIT p_limit
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT array_agg(chosen.child), array_agg(chosen.parent) INTO v_children, v_parents FROM chosen;
+    -- A held parent that somebody is just replacing, in a transaction of his own, ends without the
+    -- graph lock: its edges have time.
+    WITH free AS MATERIALIZED (
+        SELECT held.job_id FROM timeball.held WHERE held.job_id = ANY (v_parents)
+        ORDER BY held.job_id
+        FOR KEY SHARE SKIP LOCKED
+    )
+    SELECT array_agg(held.job_id) INTO v_busy FROM timeball.held
+    WHERE held.job_id = ANY (v_parents)
+      AND held.job_id <> ALL (array(SELECT free.job_id FROM free));
+    UPDATE timeball.dependency AS edge SET linked_at = timeball.clock()
+    FROM (
+        SELECT open.child, open.parent FROM unnest(v_children, v_parents) AS u (child, parent)
+        JOIN timeball.dependency AS open ON open.child = u.child AND open.parent = u.parent
+        WHERE v_busy IS NULL OR open.parent <> ALL (v_busy)
+        ORDER BY open.child, open.parent
+        FOR NO KEY UPDATE OF open
+    ) AS found
+    WHERE edge.child = found.child AND edge.parent = found.parent;
+    GET DIAGNOSTICS v_linked = ROW_COUNT;
+    PERFORM timeball.admit_keys(timeball.tell_children(v_parents), 1000);
+    RETURN v_linked;
+END
+$function$;

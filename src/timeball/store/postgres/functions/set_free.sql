@@ -1,0 +1,43 @@
+-- event: release (waiting -> pending, scheduled)
+-- Let jobs go on that wait for no parent any more: at once, or at their own instant. Returns the
+-- keys of those that wait for room among the jobs of their key now. Their rows must be locked.
+CREATE OR REPLACE FUNCTION timeball.set_free(p_jobs bigint[]) RETURNS text[] LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_nestloop = on
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+DECLARE
+    v_later bigint[];
+    v_keys text[];
+BEGIN
+    IF p_jobs = '{}' THEN
+        RETURN NULL;
+    END IF;
+    WITH later AS (
+        UPDATE timeball.held SET state = 'scheduled', run_at = early.run_at, reason = NULL,
+            all_left = NULL, one_left = NULL, one_met = NULL, lost = NULL
+        FROM (
+            SELECT held.job_id, job.run_at FROM timeball.held
+            JOIN timeball.job ON job.id = held.job_id
+            WHERE held.job_id = ANY (p_jobs) AND job.run_at > timeball.now()
+            ORDER BY held.job_id
+            FOR NO KEY UPDATE OF held
+        ) AS early
+        WHERE held.job_id = early.job_id
+        RETURNING held.job_id
+    )
+    SELECT coalesce(array_agg(later.job_id), '{}') INTO v_later FROM later;
+    PERFORM timeball.line_up(array(
+        SELECT u.id FROM unnest(p_jobs) AS u (id) WHERE u.id <> ALL (v_later)));
+    SELECT array_agg(DISTINCT held.key) INTO v_keys FROM timeball.held
+    WHERE held.job_id = ANY (p_jobs) AND held.reason = 'key';
+    PERFORM pg_notify('timeball_wake', rung.queue)
+    FROM (
+        SELECT DISTINCT lane.queue FROM timeball.job
+        JOIN timeball.lane ON lane.id = job.lane
+        WHERE job.id = ANY (p_jobs) AND job.id <> ALL (v_later) AND job.key IS NULL
+    ) AS rung;
+    RETURN v_keys;
+END
+$function$;
