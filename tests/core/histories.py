@@ -7,6 +7,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from timeball.core.dependencies import PARENT
 from timeball.core.history import (
     EndingRecord,
     EntryRecord,
@@ -33,6 +34,7 @@ ENDINGS = {
     (Event.AWAIT, State.WAITING): Ending.AWAITED,
     (Event.MOVE, State.PENDING): Ending.MOVED,
     (Event.SKIP, State.SKIPPED): Ending.SKIPPED,
+    (Event.SKIP, State.FAILED): Ending.FAILED,
     (Event.LAPSE, State.SKIPPED): Ending.EXPIRED,
 }
 
@@ -153,7 +155,7 @@ class Walk:
             EndingRecord(
                 self.turn,
                 ENDINGS.get((event, target), Ending.CANCELLED),
-                None,
+                PARENT if event is Event.SKIP and target is State.FAILED else None,
                 granted and granted.worker,
                 granted.at if began and granted else None,
                 0.0,

@@ -27,11 +27,13 @@ def early(history: JobHistory, slack_s: float) -> Iterator[str]:
 
 def missed(history: JobHistory) -> Iterator[str]:
     """Yield what is wrong where a job waits although its edges say what follows."""
+    if not history.edges:
+        return
     for edge in history.edges:
         if edge.linked_at is not None and edge.decided_at is None and edge.ended:
             yield f"has a linked edge from job {edge.parent}, which has ended, undecided"
     waits = history.held is not None and history.held.state is State.WAITING
-    sentence = _sentence(history, history.edges) if waits and history.edges else Sentence.WAIT
+    sentence = _sentence(history, history.edges) if waits else Sentence.WAIT
     if sentence is not Sentence.WAIT:
         yield f"is waiting, and its edges say {sentence}"
     for end in history.endings:
