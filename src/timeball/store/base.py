@@ -112,7 +112,6 @@ class Store(Limiting, Graph, Protocol):
 
         Raises:
             UniqueClash: A key is held by a job that does not give way; nothing was added.
-            UsageError: A parent does not exist and comes no earlier in `specs`; neither.
         """
         ...
 

@@ -17,6 +17,9 @@ def ends_or_waits(spec: JobSpec) -> bool:
 class Graph(Protocol):
     """What a store must do about edges; see `timeball.store.base.Store` for what holds of all.
 
+    A submit that names a parent which is not here, nor earlier in the same call, raises a
+    `UsageError` and adds nothing.
+
     What the end of a job means for its children happens in the commit that ends it, whatever
     ended it. Three leave that to `link`: a deadline that has passed, a schedule's run that a
     newer one replaces, and a job that gives way to a newer one of its unique key.
