@@ -25,6 +25,10 @@ from timeball.errors import UsageError
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+ALLOW_VARIABLE: Final = "TIMEBALL_HTTP_ALLOW"
+"""Where whoever runs a worker names the hosts and networks that are not public and may be called,
+with commas between them."""
+
 _DENIED: Final[tuple[tuple[Network, str], ...]] = tuple(
     (ip_network(text), why)
     for text, why in (
@@ -208,7 +212,7 @@ class Guard:
         if not self.granted.has(host, address):
             return (
                 f"{_shown(host, address)} is not public ({why}), and this worker does not allow "
-                f"it: set TIMEBALL_HTTP_ALLOW={address} where it runs"
+                f"it: set {ALLOW_VARIABLE}={address} where it runs"
             )
         return None
 

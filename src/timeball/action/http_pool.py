@@ -23,13 +23,9 @@ from weakref import WeakKeyDictionary
 import httpcore2
 from httpcore2 import AnyIOBackend, AsyncConnectionPool, AsyncNetworkBackend, AsyncNetworkStream
 
-from timeball.action.addresses import Address, Allowed, Guard, literal
+from timeball.action.addresses import ALLOW_VARIABLE, Address, Allowed, Guard, literal
 from timeball.action.failed import ActionFailed
 from timeball.action.http_target import Target
-
-ALLOW_VARIABLE: Final = "TIMEBALL_HTTP_ALLOW"
-"""Where whoever runs a worker names the hosts and networks that are not public and may be called,
-with commas between them."""
 
 CONNECTIONS_MAX: Final = 64
 """To one host at once, from one process."""

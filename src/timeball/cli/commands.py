@@ -31,6 +31,7 @@ COMMANDS: Final = MappingProxyType(
         "demo": "See it work: 300 jobs, a schedule, a worker killed, nothing lost.",
         "worker": "Run workers for the jobs of some modules.",
         "submit": "Add a job.",
+        "run": "Run one HTTP request or one command as a job.",
         "jobs": "Look at jobs, follow them, cancel them.",
         "limits": "Say how many jobs of a key or a queue may be under way at once.",
         "cron": "Say when schedules run, and why then.",
