@@ -122,7 +122,7 @@ def test_rows_are_locked_in_order_or_only_where_free(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_many_rows_are_updated_only_once_they_are_locked_in_order(path: Path) -> None:
     for update in re.findall(r"\bUPDATE timeball\.\w+\s+SET.*?;", code(path), re.DOTALL):
-        one = re.search(r"WHERE \w+\.(?:id|key) = (?:[pv]_\w+|v_old\.id|%\(\w+\)s)", update)
+        one = re.search(r"WHERE \w+\.(?:id|key|name) = (?:[pv]_\w+|v_old\.id|%\(\w+\)s)", update)
         assert one or re.search(r"ORDER BY.*FOR NO KEY UPDATE", update, re.DOTALL), update
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from tests.store.model import Key
+from tests.store.model_lines import Key
 from tests.store.operator_story import OperatorStory
 from tests.store.schedule_story import LANES, hourly
 from tests.store.world import World, end
@@ -58,7 +58,8 @@ class Driver(OperatorStory):
             *[self.cancel, self.repeat_claim, self.fire, self.revive, self.unique] * 2,
             *[self.delete, self.trim, self.lapse],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
-            *[self.limit] * 2,
+            *[self.limit, self.pause_queue] * 2,
+            *[self.resume_queue] * 3,
             *[self.link, self.submit_child, self.submit_child, self.submit_child],
             *[self.declare, self.withdraw, self.repeat_fire, self.look],
             *[self.pause, self.resume, self.run_now, self.backfill, self.admit],
@@ -92,6 +93,7 @@ class Driver(OperatorStory):
             assert not wrong, f"job: (is, should be): {wrong}"
             assert len(found) == len(expected)
             assert store.counts() == self.model.counts()
+        self.same([store.queues() for store in self.stores])
 
     def audit(self) -> None:
         for world in self.worlds:
@@ -192,6 +194,16 @@ class Driver(OperatorStory):
         for store in self.stores:
             store.limit(scope, name, at_once)
             assert store.limits() == self.model.limit(scope, name, at_once)
+
+    def pause_queue(self) -> None:
+        queue = self.random.choice("xy")
+        answer = self.same([store.pause_queue(queue, "ann") for store in self.stores])
+        assert answer == self.model.pause_queue(queue)
+
+    def resume_queue(self) -> None:
+        queue = self.random.choice("xy")
+        answer = self.same([store.resume_queue(queue) for store in self.stores])
+        assert answer == self.model.resume_queue(queue)
 
     def cancel(self) -> None:
         n = self.random.randrange(len(self.model.jobs))

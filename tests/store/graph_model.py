@@ -10,7 +10,7 @@ from timeball.core.dependencies import Rule
 from timeball.core.states import Ending, State
 
 if TYPE_CHECKING:
-    from tests.store.model import Thing
+    from tests.store.model_lines import Thing
 
 MET_BY = {
     "all_success": "succeeded",

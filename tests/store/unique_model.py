@@ -8,7 +8,7 @@ from timeball.core.records import JobSpec
 from timeball.core.states import Ending, State
 
 if TYPE_CHECKING:
-    from tests.store.model import Thing
+    from tests.store.model_lines import Thing
 
 
 class UniqueModel:

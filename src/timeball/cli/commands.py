@@ -33,6 +33,7 @@ COMMANDS: Final = MappingProxyType(
         "submit": "Add a job.",
         "run": "Run one HTTP request or one command as a job.",
         "jobs": "Look at jobs, follow them, cancel them.",
+        "queues": "Look at queues, pause and resume them, and limit them.",
         "limits": "Say how many jobs of a key or a queue may be under way at once.",
         "cron": "Say when schedules run, and why then.",
         "batch": "Run many calls in this process, and draw how it went.",

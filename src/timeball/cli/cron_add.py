@@ -12,7 +12,7 @@ from timeball.cli.named_args import named_args
 from timeball.cli.output import say, write
 from timeball.errors import UsageError
 
-_DECLARED: Final = ("queue", "priority", "max_retries", "catchup", "overlap_runs")
+_DECLARED: Final = ("queue", "priority", "key", "max_retries", "catchup", "overlap_runs")
 _PATHS: Final = ("/", "./", "../", "~/")
 
 
@@ -33,6 +33,7 @@ _PATHS: Final = ("/", "./", "../", "~/")
 )
 @click.option("--queue", help="Where its jobs line up.")
 @click.option("--priority", type=int, help="0 to 9; 9 starts first.")
+@click.option("--key", help="Of its jobs, so that a limit on the key holds for them.")
 @click.option("--max-retries", type=int, help="Attempts after one that failed.")
 @click.argument("kind")
 @click.argument("words", metavar="key=value…", nargs=-1)

@@ -14,6 +14,7 @@ from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
 from timeball.core.limits import Limit
+from timeball.core.queues import Queue
 from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
@@ -89,6 +90,18 @@ class AsyncClient:
     async def limits(self) -> list[Limit]:
         """See `Client.limits`."""
         return await asyncio.to_thread(self.client.limits)
+
+    async def queues(self) -> list[Queue]:
+        """See `Client.queues`."""
+        return await asyncio.to_thread(self.client.queues)
+
+    async def pause_queue(self, name: str, *, by: str | None = None) -> bool:
+        """See `Client.pause_queue`."""
+        return await asyncio.to_thread(self.client.pause_queue, name, by=by)
+
+    async def resume_queue(self, name: str) -> bool:
+        """See `Client.resume_queue`."""
+        return await asyncio.to_thread(self.client.resume_queue, name)
 
     async def get(self, job: Handle | UUID) -> Job:
         """See `Client.get`."""

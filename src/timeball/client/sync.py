@@ -18,6 +18,7 @@ from timeball.action.job_call import JobCall
 from timeball.chance import new_uuid
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
+from timeball.client.queues import Queues
 from timeball.client.schedules import Schedules
 from timeball.client.specs import OPTIONS, job_spec, job_specs
 from timeball.core.records import CancelAnswer, Job, JobSpec
@@ -52,7 +53,7 @@ class Handle:
         return self.client.cancel(self)
 
 
-class Client(Schedules, Operator, Limits):
+class Client(Schedules, Operator, Limits, Queues):
     """A program's access to a store. Usable as a context manager, from any thread.
 
     Args:

@@ -19,6 +19,9 @@ from timeball.core.states import Ending, State
 from timeball.core.uniqueness import Unique
 
 PRIORITY_DEFAULT = 5
+AGING_DEFAULT_S = 10.0
+"""What a priority class is worth, in seconds of waiting."""
+
 """The middle one of the classes 0 … 9; 9 starts first."""
 
 MAX_CRASHES_DEFAULT = 3

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from timeball.core.rate import Rate
+from timeball.core.records import AGING_DEFAULT_S
 from timeball.core.retry import Retry, RetryBudget
 from timeball.engine.runner import Runner
 from timeball.errors import UsageError
@@ -56,7 +57,7 @@ class Options:
     workers: int = 8
     rate: Rate | str | None = None
     runner: Literal["threads", "processes"] | Runner = "threads"
-    aging_s: float = 10.0
+    aging_s: float = AGING_DEFAULT_S
     key_limits: Mapping[str, int] = field(default_factory=dict)
     fair_share: bool = False
     keep_results: Literal["all", "none"] | int = "all"

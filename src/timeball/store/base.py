@@ -22,6 +22,7 @@ from uuid import UUID, uuid5
 
 from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
 from timeball.core.records import (
+    AGING_DEFAULT_S,
     CancelAnswer,
     DecidedOccurrence,
     Delivery,
@@ -46,6 +47,7 @@ from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.store.graph import Graph
 from timeball.store.limiting import Limiting
+from timeball.store.queueing import Queueing
 
 CLAIM_MAX: Final = 1_000
 """Turns in one claim."""
@@ -99,7 +101,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Graph, Protocol):
+class Store(Limiting, Graph, Queueing, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting
@@ -166,8 +168,13 @@ class Store(Limiting, Graph, Protocol):
         request: UUID,
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
+        aging_s: float = AGING_DEFAULT_S,
     ) -> list[Turn]:
-        """Grant up to `limit` pending turns of the worker's queues, best first.
+        """Grant up to `limit` pending turns of the worker's queues that are not paused.
+
+        Of the lanes the one comes first whose head has the least ``ready_at - priority *
+        aging_s``: a job is overtaken only by those of a higher class that became ready within a
+        bounded time after it, and by those of one claim.
 
         Asking again with the same `request` returns the same turns.
 
@@ -181,6 +188,7 @@ class Store(Limiting, Graph, Protocol):
             newest: Per lane, the newest lease that the caller knows of. One beyond it was
                 granted to a claim whose answer never came: it is given out again. None:
                 do not look.
+            aging_s: What a priority class is worth, in seconds; see `Options.aging_s`.
 
         Raises:
             WorkerExpired: The worker was given up for dead: register anew.

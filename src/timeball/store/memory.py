@@ -22,6 +22,7 @@ from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
 from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import (
+    AGING_DEFAULT_S,
     CancelAnswer,
     Expired,
     JobSpec,
@@ -59,7 +60,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemoryOperator, MemorySchedules, MemoryReading, MemoryLimits, MemoryLanes):
+class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, MemoryLanes):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -123,6 +124,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryReading, MemoryLimits, 
         request: UUID,
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
+        aging_s: float = AGING_DEFAULT_S,
     ) -> list[Turn]:
         """See `Store.claim`."""
         if not 1 <= limit <= CLAIM_MAX:
@@ -134,14 +136,14 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryReading, MemoryLimits, 
             turns = self._requests.setdefault((worker, request), [])
             if not turns and newest is not None:
                 turns += self._unknown(worker, newest)
-            lanes = [] if turns else self._lanes_of(holder)
-            for lane in lanes:
-                room = self._room(Scope.QUEUE, lane.queue, limit - len(turns))
-                if lane.pending and room > 0:
-                    lane.seq += 1
-                    floor = floors.get(lane.id, lane.seq)
-                    lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
-                    turns += self._grant(lease, lane, room)
+            fresh, lows = not turns, dict(floors)
+            while (
+                fresh and (room := limit - len(turns)) and (lane := self._lane_for(holder, aging_s))
+            ):
+                lane.seq += 1
+                floor = lows.setdefault(lane.id, lane.seq)
+                lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
+                turns += self._grant(lease, lane, self._room(Scope.QUEUE, lane.queue, room))
             return list(turns)
 
     def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -293,9 +295,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryReading, MemoryLimits, 
 
     def _grant(self, lease: Lease, lane: Lane, limit: int) -> list[Turn]:
         self._leases.append(lease)
-        for row in list(lane.pending.values()):
-            if len(lease.turns) == limit:
-                break
+        for row in list(lane.pending.values())[:limit]:
             if self._is_late(row):
                 self._lapse(row)
                 continue

@@ -21,11 +21,6 @@ class MemoryLanes:
         new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
         return self._lanes.setdefault((spec.queue, spec.priority), new)
 
-    def _lanes_of(self, worker: Worker) -> list[Lane]:
-        """Return the lanes that a worker serves, best first; of equal ones the older."""
-        lanes = [lane for lane in self._lanes.values() if lane.queue in worker.queues]
-        return sorted(lanes, key=lambda lane: -lane.priority)
-
     def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
         """Return the jobs that wait for a worker that knows one of `kinds`, by id."""
         held = (row for _, row in sorted(self._held.items()) if row.held_for == NO_WORKER)

@@ -9,19 +9,22 @@ from threading import Lock
 
 from timeball.core.limits import AT_ONCE_DEFAULT, Holding, Limit, Scope, fitting
 from timeball.store.base import KEY_BUSY
-from timeball.store.memory_rows import Row, Worker
+from timeball.store.memory_queues import MemoryQueues
+from timeball.store.memory_rows import Lane, QueueRow, Row, Worker
 
 
-class MemoryLimits:
+class MemoryLimits(MemoryQueues):
     """Who counts against which limit."""
 
     _clock: Callable[[], datetime]
     _lock: Lock
     _rows: dict[int, Row]
     _held: dict[int, Row]
+    _lanes: dict[tuple[str, int], Lane]
     _workers: dict[int, Worker]
 
     def __init__(self) -> None:
+        self._queues: dict[str, QueueRow] = {}
         self._limits: dict[tuple[Scope, str], int] = {}
         self._slots: defaultdict[tuple[Scope, str], set[int]] = defaultdict(set)
 
@@ -73,6 +76,18 @@ class MemoryLimits:
         at_once = self._at_once(scope, name)
         return most if at_once is None else min(most, at_once - len(self._slots[scope, name]))
 
+    def _lane_for(self, worker: Worker, aging_s: float) -> Lane | None:
+        """Return the lane whose head a worker is to be granted next; of equal ones the older."""
+        lanes = [
+            lane
+            for lane in self._lanes.values()
+            if lane.pending
+            and lane.queue in worker.queues
+            and lane.queue not in self._paused()
+            and self._room(Scope.QUEUE, lane.queue, 1) > 0
+        ]
+        return min(lanes, key=lambda lane: (lane.head_s(aging_s), -lane.priority), default=None)
+
     def _take(self, scope: Scope, name: str, row: Row) -> None:
         at_once = self._at_once(scope, name)
         if at_once is not None:
@@ -94,6 +109,7 @@ class MemoryLimits:
     def _let_in(self, keys: Iterable[str], most: int) -> list[Row]:
         """Take slots for jobs that wait for some keys, and return those that have one now."""
         served = {queue for w in self._workers.values() if not w.gone for queue in w.queues}
+        served -= self._paused()
         chosen: list[Row] = []
         for key in sorted(set(keys)):
             room = self._room(Scope.KEY, key, most - len(chosen))

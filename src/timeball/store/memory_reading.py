@@ -28,12 +28,16 @@ class MemoryReading(ABC):
     @abstractmethod
     def _edges(self, row: Row) -> tuple[EdgeRecord, ...]: ...
 
+    @abstractmethod
+    def _paused(self) -> set[str]: ...
+
     def get(self, uuid: UUID) -> Job:
         """See `Store.get`."""
         with self._lock:
             if uuid not in self._ids:
                 raise JobNotFound(uuid)
-            return job_of(self._rows[self._ids[uuid]])
+            row = self._rows[self._ids[uuid]]
+            return job_of(row, paused=row.spec.queue in self._paused())
 
     def ended(self, uuids: Collection[UUID]) -> set[UUID]:
         """See `Store.ended`."""
@@ -55,7 +59,9 @@ class MemoryReading(ABC):
         """See `Store.jobs`."""
         with self._lock:
             rows = (row for row in reversed(self._rows.values()) if _shown(row, only))
-            return [job_of(row) for row in islice(rows, only.limit)]
+            paused = self._paused()
+            page = islice(rows, only.limit)
+            return [job_of(row, paused=row.spec.queue in paused) for row in page]
 
     def counts(self, queue: str | None = None) -> dict[State, int]:
         """See `Store.counts`."""

@@ -25,6 +25,7 @@ from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
 from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.payload import decode_value
+from timeball.core.queues import QUEUE_PAUSED
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
 from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State, allowed
 
@@ -138,6 +139,19 @@ class Lane:
     seq: int = 0
     """Of the newest lease."""
 
+    def head_s(self, aging_s: float) -> float:
+        """Return since when its first job counts as waiting, where a class is worth `aging_s`."""
+        return next(iter(self.pending.values())).entries[-1].at - self.priority * aging_s
+
+
+@dataclass(slots=True)
+class QueueRow:
+    """What operators have said about a queue."""
+
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    max_depth: int | None = None
+
 
 @dataclass(slots=True)
 class Worker:
@@ -212,8 +226,14 @@ def turn_of(row: Row, lease: Lease) -> Turn:
     )
 
 
-def job_of(row: Row) -> Job:
-    """Return a job as a reader sees it; how it went is told of the last turn that has ended."""
+def job_of(row: Row, *, paused: bool) -> Job:
+    """Return a job as a reader sees it; how it went is told of the last turn that has ended.
+
+    Args:
+        row: The job.
+        paused: Whether its queue is.
+    """
+    reason = QUEUE_PAUSED if paused and row.state is State.PENDING else row.held_for
     last = row.endings.get(max(row.endings, default=0))
     how = last.how if last else None
     lease = row.grants.get(how.turn) if how else None
@@ -235,7 +255,7 @@ def job_of(row: Row) -> Job:
         began_at=how and _instant(how.began_at),
         ended_at=last.at if last and row.state in TERMINAL else None,
         worker=lease and lease.worker,
-        reason=row.held_for or (how and how.reason),
+        reason=reason or (how and how.reason),
         error_type=how and how.error_type,
         error=how and how.error,
         args=decode_value(row.spec.args),

@@ -26,7 +26,7 @@ from timeball.action.kind import RunsIn
 from timeball.action.registry import Registry
 from timeball.chance import new_uuid
 from timeball.core.outcomes import Run, Unbegun, decide
-from timeball.core.records import Settlement, Turn, Verdict
+from timeball.core.records import AGING_DEFAULT_S, Settlement, Turn, Verdict
 from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
@@ -71,6 +71,9 @@ class WorkerConfig:
 
     prefetch_s: float = 0.05
     """How far ahead it claims, at the rate at which its attempts end."""
+
+    aging_s: float = AGING_DEFAULT_S
+    """What a priority class is worth, in seconds of waiting; see `Options.aging_s`."""
 
     runner: RunsIn = "thread"
     """Where functions run whose kind does not say."""
@@ -296,6 +299,7 @@ class Worker:
             request=request,
             floors=tenure.floors(),
             newest=tenure.newest,
+            aging_s=self._config.aging_s,
         )
         arrived_s = time.monotonic()
         for teller in self._tellers:

@@ -80,7 +80,7 @@ def test_the_same_request_twice_at_once_is_not_told_that_there_is_nothing(
     first = one.verb("claim", **claim_of(worker, 5, request))
     two.verb_blocks("claim", **claim_of(worker, 5, request))
     one.commit()
-    assert two.answer() == first != [(None, None)]
+    assert two.answer() == first != [(None, None, None)]
 
 
 def test_the_same_request_twice_at_once_finds_the_first_in_a_later_lane(
@@ -117,8 +117,8 @@ def test_claimers_of_other_lanes_do_not_wait(ledger: PostgresStore, session: Mak
     submit(ledger, queue="x")
     submit(ledger, queue="y")
     one, two = session().begin(), session().begin()
-    assert one.verb("claim", **claim_of(worker_of(ledger, "x"))) != [(None, None)]
-    assert two.verb("claim", **claim_of(worker_of(ledger, "y"))) != [(None, None)]
+    assert one.verb("claim", **claim_of(worker_of(ledger, "x"))) != [(None, None, None)]
+    assert two.verb("claim", **claim_of(worker_of(ledger, "y"))) != [(None, None, None)]
     one.commit()
     two.commit()
 
@@ -140,7 +140,7 @@ def test_a_claim_that_finds_nothing_writes_nothing(ledger: PostgresStore, sessio
     worker, one = worker_of(ledger), session()
     claim_all(ledger, worker)
     one.begin()
-    assert one.verb("claim", **claim_of(worker)) == [(None, None)]
+    assert one.verb("claim", **claim_of(worker)) == [(None, None, None)]
     assert one.verb("promote", limit=10, after="") == [(0, None, "")]
     assert one.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)]
     one.commit()
@@ -158,7 +158,7 @@ def test_a_client_that_does_not_read_does_not_hold_the_lane(
     pid = deaf.info.backend_pid
     state = "SELECT state, query = %s FROM pg_stat_activity WHERE pid = %s"
     until(lambda: watcher.run(state, [text, pid]) == [("idle", True)], "the claim has let go")
-    assert watcher.verb("claim", **claim_of(worker_of(ledger, "q" * 200))) != [(None, None)]
+    assert watcher.verb("claim", **claim_of(worker_of(ledger, "q" * 200))) != [(None, None, None)]
     deaf.close()
     assert ledger.counts() == {State.RUNNING: 2_000}
 
@@ -247,7 +247,7 @@ def test_cancelled_entries_are_walked_once_in_bounded_steps(
     seen = []
     while True:
         before = read(one)
-        lane, seq = one.verb("claim", **claim_of(worker, 100))[0]
+        lane, seq, _ = one.verb("claim", **claim_of(worker, 100))[0]
         seen.append(read(one) - before)
         if turns := ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=worker):
             break

@@ -193,7 +193,13 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
     worker, costs = worker_of(ledger), []
     for _ in range(12):
         submit(ledger, 20)
-        params = {"worker": worker, "limit": 20, "request": uuid4(), "newest": None}
+        params = {
+            "worker": worker,
+            "limit": 20,
+            "request": uuid4(),
+            "newest": None,
+            "aging_s": 10.0,
+        }
         params |= {"lanes": [], "floors": []}
         _, plans = explained.run("claim", params)
         costs.append(plans[-1].blocks)

@@ -168,7 +168,7 @@ def test_claims_of_two_classes_of_one_queue_share_what_is_free(
     submit(ledger, 2, priority=8)
     two.verb_blocks("claim", **claim_of(high))
     one.commit()
-    ((lane, seq),) = two.answer()
+    ((lane, seq, _),) = two.answer()
     rows = ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=high)
     assert len(rows) == 1
     assert len(used(one)) == 3
@@ -259,7 +259,7 @@ def test_jobs_without_a_key_in_a_queue_without_a_limit_touch_no_slot(
     worker = worker_of(ledger)
     submit(ledger, 3)
     explained = Explained(dsn)
-    ((lane, seq),), plans = explained.run("claim", claim_of(worker))
+    ((lane, seq, _),), plans = explained.run("claim", claim_of(worker))
     assert not [plan for plan in plans if "timeball.slot" in plan.query]
     (row, *_) = ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=worker)
     assert not row[-1]

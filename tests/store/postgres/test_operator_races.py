@@ -241,7 +241,7 @@ def test_a_claim_beside_a_deadline_grants_the_others(ledger: PostgresStore, sess
     assert one.verb("lapse", limit=10) == [(1,)]
     two.verb_blocks("claim", **claim_of(worker))
     one.commit()
-    ((lane, seq),) = two.answer()
+    ((lane, seq, _),) = two.answer()
     rows = ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=worker)
     assert [row[2] for row in rows] == [other.uuid]
     assert ledger.get(spec.uuid).state is State.SKIPPED

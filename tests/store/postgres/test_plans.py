@@ -77,7 +77,7 @@ def carried_out(dsn: str) -> Iterator[tuple[str, list[Plan]]]:
 
     found: list[tuple[str, list[Plan]]] = []
     run("submit", "submit", {"jobs": jobs_json(TURNS)})
-    ((lane, seq),) = run("claim", "claim", claim_of(worker, 3 * TURNS))
+    ((lane, seq, _),) = run("claim", "claim", claim_of(worker, 3 * TURNS))
     rows = run("read", "lease_turns", {"lane": lane, "seq": seq, "worker": worker})
     turns = [Turn(lane, seq, *row) for row in rows]
     assert len(turns) == 3 * TURNS

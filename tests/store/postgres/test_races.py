@@ -182,7 +182,7 @@ def test_a_cancel_before_the_claim_is_final(ledger: PostgresStore, session: Make
     assert one.verb("cancel", uuid=first.uuid) == [("cancelled",)]
     two.verb_blocks("claim", **claim_of(worker))
     one.commit()
-    lane, seq = two.answer()[0]
+    lane, seq, _ = two.answer()[0]
     turns = ledger.connections.run("lease_turns", lane=lane, seq=seq, worker=worker)
     assert [turn[2] for turn in turns] == [second.uuid]
 

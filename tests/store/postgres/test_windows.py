@@ -198,7 +198,7 @@ def test_a_transaction_with_many_uncommitted_entries_is_not_walked(
     for _ in range(3):
         submit(ledger, 2)
         before = fetched(reader)
-        assert reader.verb("claim", **claim_of(worker)) != [(None, None)]
+        assert reader.verb("claim", **claim_of(worker)) != [(None, None, None)]
         costs.append(fetched(reader) - before)
     assert max(costs) <= 10
     long.rollback()
@@ -216,7 +216,7 @@ def test_many_entries_taken_back_are_walked_once_also_under_an_old_snapshot(
     costs = []
     for _ in range(4):
         before = fetched(one)
-        assert one.verb("claim", **claim_of(worker)) == [(None, None)]
+        assert one.verb("claim", **claim_of(worker)) == [(None, None, None)]
         costs.append(fetched(one) - before)
     old.rollback()
     assert max(costs[1:]) <= 10

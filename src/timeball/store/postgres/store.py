@@ -24,6 +24,7 @@ from timeball.core.history import JobHistory
 from timeball.core.limits import Holding, Limit, Scope
 from timeball.core.payload import storable
 from timeball.core.records import (
+    AGING_DEFAULT_S,
     CancelAnswer,
     Expired,
     Job,
@@ -50,6 +51,7 @@ from timeball.store.postgres.connections import (
 )
 from timeball.store.postgres.encoding import encode_specs, settlement_columns
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
+from timeball.store.postgres.queues import PostgresQueues
 from timeball.store.postgres.readers import histories, holdings, job_of, parent_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.within import Transactions
@@ -57,7 +59,7 @@ from timeball.store.postgres.within import Transactions
 _log = logging.getLogger(__name__)
 
 
-class PostgresStore(PostgresSchedules):
+class PostgresStore(PostgresQueues, PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
@@ -210,13 +212,14 @@ class PostgresStore(PostgresSchedules):
         request: UUID,
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
+        aging_s: float = AGING_DEFAULT_S,
     ) -> list[Turn]:
         """See `Store.claim`. Two statements: nothing is locked while arguments are sent."""
         if not 1 <= limit <= CLAIM_MAX:
             raise UsageError(f"limit is {limit}: claim 1 to {CLAIM_MAX:,} turns at a time")
         lanes = sorted({*floors, *(newest or ())})
         while True:
-            lane, seq = self._at_home(
+            lane, seq, again = self._at_home(
                 "claim",
                 worker=worker,
                 limit=limit,
@@ -224,8 +227,11 @@ class PostgresStore(PostgresSchedules):
                 lanes=lanes,
                 floors=[floors.get(lane) for lane in lanes],
                 newest=None if newest is None else [newest.get(lane) for lane in lanes],
+                aging_s=aging_s,
             )[0]
             if lane is None:
+                if again:  # somebody had a lane that is not empty
+                    continue
                 return []
             rows = self._run("lease_turns", lane=lane, seq=seq, worker=worker)
             if rows:

@@ -1,6 +1,6 @@
 -- Let jobs of some keys into their lanes as far as the keys have free slots, up to p_limit in
 -- all; return how many. Of one key first those of the highest class, then those that have
--- waited longest; only into queues that a worker serves, so that nobody holds a slot in vain.
+-- waited longest; only into queues that a worker serves and nobody has paused, so that nobody holds a slot in vain.
 --
 -- Keys are gone through in their order, and each slot is an insert: who holds slots of one key
 -- waits for a later one only. Jobs that somebody else is at are left to him.
@@ -27,7 +27,9 @@ BEGIN
     v_lanes := array(
         SELECT lane.id FROM timeball.lane
         WHERE lane.queue IN (
-            SELECT unnest(worker.queues) FROM timeball.worker WHERE worker.ended_at IS NULL));
+            SELECT unnest(worker.queues) FROM timeball.worker WHERE worker.ended_at IS NULL
+            EXCEPT
+            SELECT queue.name FROM timeball.queue WHERE queue.paused_at IS NOT NULL));
     FOR v_key IN SELECT DISTINCT u.key FROM unnest(p_keys) AS u (key) ORDER BY u.key LOOP
         v_at_once := timeball.limit_of(v_key);
         v_free := least(p_limit - cardinality(v_all), v_at_once - (

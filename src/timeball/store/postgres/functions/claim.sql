@@ -1,27 +1,29 @@
 -- event: claim, lapse (pending -> running, skipped)
 -- Grant up to p_limit pending turns of the worker's queues by appending one lease, and
--- return its key; no row of output fields where no lane has any. A lease may hold no turn
--- at all, where all that were examined had ended before: ask again.
+-- return its key; nulls where no lane has any. A lease may hold no turn at all, where all that
+-- were examined had ended before: ask again; also where o_again says that somebody had a lane.
 --
 -- Those that have not begun by their deadline are skipped in passing, never granted.
 --
+-- Of the lanes that are not empty the one comes first whose head is oldest, where a priority
+-- class is worth p_aging_s seconds. What is granted is of one lane: a job is overtaken by those
+-- of one claim at most. A paused queue is left out.
+--
 -- The window (prev, cur] of a lane holds the entries visible in cur and not in prev, so
--- every committed entry is in exactly one window, however late its transaction commits.
--- A window is read as ranges of (xid, job_id): the transactions that were in progress at
--- prev and are visible in cur, then the gaps between those still in progress at cur, so
--- that a long transaction with a million entries is never walked.
+-- every committed entry is in exactly one window, however late its transaction commits;
+-- `ahead` says how it is read.
 --
 -- Of a queue with a limit no more is granted than it has free slots, which are taken here.
 --
--- Locks: one advisory lock per lane in the order of priority, then the worker's row, so that
--- it cannot be given up meanwhile, then that of the queue's limit. They are gone before the
--- answer is sent: it is far smaller than the server's output buffer, which is flushed after
--- the commit.
+-- Locks: the advisory lock of one lane, and those of others where nobody has them, then the
+-- worker's row, so that it cannot be given up meanwhile, then that of the limit. They
+-- are gone before the answer is sent: it is far smaller than the server's output buffer, which
+-- is flushed after the commit.
 -- Plan: pinned, because statistics of a near-empty table cost several times the work.
 CREATE OR REPLACE FUNCTION timeball.claim(
     p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
-    p_newest bigint[] DEFAULT NULL,
-    OUT o_lane integer, OUT o_seq bigint
+    p_newest bigint[] DEFAULT NULL, p_aging_s double precision DEFAULT 10,
+    OUT o_lane integer, OUT o_seq bigint, OUT o_again boolean
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -32,6 +34,7 @@ AS $function$
 DECLARE
     v_queues text[];
     v_lane integer;
+    v_holds boolean := false;
     v_queue text;
     v_at_once integer;
     v_limit integer;
@@ -70,10 +73,24 @@ BEGIN
         SELECT lane.id, lane.queue, limiter.at_once
         FROM timeball.lane
         LEFT JOIN timeball.limiter ON limiter.scope = 'queue' AND limiter.name = lane.queue
-        WHERE lane.queue = ANY (v_queues)
-        ORDER BY lane.priority DESC, lane.id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(
+                (SELECT line.at FROM timeball.line_of(lane.id, 20) AS line WHERE line.live LIMIT 1),
+                (SELECT line.at FROM timeball.line_of(lane.id, 1) AS line))
+            OFFSET 0  -- once, though it is named twice below
+        ) AS head (at)
+        WHERE lane.queue = ANY (v_queues) AND head.at IS NOT NULL
+        ORDER BY extract(epoch FROM head.at)::double precision - lane.priority * p_aging_s,
+            lane.priority DESC, lane.id
     LOOP
-        PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
+        -- Who holds a lane waits for no other one, so that the order may change with the time.
+        IF NOT v_holds THEN
+            PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
+            v_holds := true;
+        ELSIF NOT pg_try_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane) THEN
+            o_again := true;
+            CONTINUE;
+        END IF;
         -- Sent again, for its answer was lost or late. Asked under the lock: the first of the
         -- two may have been granted while this one waited.
         SELECT lease.lane, lease.seq INTO o_lane, o_seq
@@ -92,6 +109,10 @@ BEGIN
         IF FOUND THEN
             RETURN;
         END IF;
+        -- Under the lock: whoever pauses a queue waits for this claim, or is seen by it.
+        CONTINUE WHEN EXISTS (
+            SELECT FROM timeball.queue
+            WHERE queue.name = v_queue AND queue.paused_at IS NOT NULL);
         v_limit := p_limit;
         IF v_at_once IS NOT NULL THEN
             v_limit := least(p_limit, v_at_once - (
@@ -109,32 +130,10 @@ BEGIN
         END IF;
 
         FOR v_window IN 1..2 LOOP
-            WITH stretch AS (
-                SELECT x AS lo_xid, 0::bigint AS lo_id, x AS hi_xid, 9223372036854775807 AS hi_id
-                FROM pg_snapshot_xip(v_prev) AS x WHERE pg_visible_in_snapshot(x, v_cur)
-                UNION ALL
-                SELECT gap.x, gap.id, lead(gap.x, 1, pg_snapshot_xmax(v_cur)) OVER ends, 0
-                FROM (
-                    SELECT pg_snapshot_xmax(v_prev) AS x, 0::bigint AS id
-                    UNION ALL
-                    SELECT x, 9223372036854775807
-                    FROM pg_snapshot_xip(v_cur) AS x WHERE x >= pg_snapshot_xmax(v_prev)
-                ) AS gap
-                WINDOW ends AS (ORDER BY gap.x, gap.id)
-            ),
-            ahead AS (
-                -- One lower bound per stretch: of two, the index would start at the wrong one.
-                SELECT
-                    CASE WHEN begun THEN v_pos_xid ELSE lo_xid END AS lo_xid,
-                    CASE WHEN begun THEN v_pos_id ELSE lo_id END AS lo_id,
-                    hi_xid, hi_id
-                FROM stretch, LATERAL (SELECT (lo_xid, lo_id) < (v_pos_xid, v_pos_id)) AS a (begun)
-                WHERE (hi_xid, hi_id) > (v_pos_xid, v_pos_id) AND (hi_xid, hi_id) > (lo_xid, lo_id)
-                ORDER BY hi_xid, hi_id
-            ),
-            seen AS MATERIALIZED (
+            WITH seen AS MATERIALIZED (
                 SELECT found.xid, found.job_id, found.turn, found.expires_at
-                FROM ahead CROSS JOIN LATERAL (
+                FROM timeball.ahead(v_prev, v_cur, v_pos_xid, v_pos_id) AS ahead
+                CROSS JOIN LATERAL (
                     SELECT entry.xid, entry.job_id, entry.turn, entry.expires_at
                     FROM timeball.entry
                     WHERE entry.lane = v_lane
@@ -228,5 +227,23 @@ BEGIN
             RETURN;
         END IF;
     END LOOP;
+
+    -- Lanes where nothing waits were not looked at: one may hold what this was granted before,
+    -- when it was sent for the first time, or an earlier request.
+    SELECT lease.lane, lease.seq INTO o_lane, o_seq
+    FROM timeball.lease WHERE lease.request = p_request;
+    IF NOT FOUND AND p_newest IS NOT NULL THEN
+        SELECT unheard.lane, unheard.seq INTO o_lane, o_seq
+        FROM timeball.lane
+        CROSS JOIN LATERAL (
+            SELECT lease.lane, lease.seq FROM timeball.lease
+            WHERE lease.worker = p_worker AND lease.lane = lane.id
+              AND lease.seq > coalesce(p_newest[array_position(p_lanes, lane.id)], 0)
+              AND cardinality(lease.job_ids) > 0
+            ORDER BY lease.seq LIMIT 1
+        ) AS unheard
+        WHERE lane.queue = ANY (v_queues)
+        LIMIT 1;
+    END IF;
 END
 $function$;

@@ -14,10 +14,16 @@ SELECT job.id, job.uuid, job.kind, lane.queue, lane.priority,
     past.attempts, past.failures, past.crashes,
     job.max_retries, job.created_at, held.run_at, last.began_at,
     CASE WHEN held.job_id IS NULL AND entry.turn IS NULL THEN last.at END AS ended_at,
-    last.worker, coalesce(held.reason, last.reason) AS reason, last.error_type, last.error,
+    last.worker, CASE
+        WHEN queue.paused_at IS NOT NULL AND (held.state = 'pending' OR held.job_id IS NULL
+            AND entry.turn IS NOT NULL AND NOT timeball.passed(entry.lane, entry.xid, job.id))
+            THEN 'paused'
+        ELSE coalesce(held.reason, last.reason)
+    END AS reason, last.error_type, last.error,
     job.args, last.result, job.expires_at, job.key
 FROM timeball.job
 JOIN timeball.lane ON lane.id = job.lane
+LEFT JOIN timeball.queue ON queue.name = lane.queue
 LEFT JOIN timeball.held ON held.job_id = job.id
 LEFT JOIN LATERAL (
     SELECT ended.* FROM timeball.ended WHERE ended.job_id = job.id ORDER BY ended.turn DESC LIMIT 1

@@ -20,6 +20,15 @@ CREATE TABLE timeball.lane (
     UNIQUE (queue, priority)
 );
 
+-- What operators have said about a queue; without a row there is nothing to say.
+CREATE TABLE timeball.queue (
+    name      text PRIMARY KEY CHECK (name <> '' AND octet_length(name) <= 256),
+    paused_at timestamptz,
+    paused_by text,
+    max_depth integer CHECK (max_depth BETWEEN 1 AND 1000000),
+    CONSTRAINT queue_pause CHECK ((paused_at IS NULL) = (paused_by IS NULL))
+);
+
 -- Facts about a job, one row each, never changed.
 CREATE TABLE timeball.job (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -123,6 +132,7 @@ CREATE TABLE timeball.held (
         CASE WHEN state = 'waiting' THEN num_nulls(all_left, one_left, one_met, lost) = 0
         ELSE num_nonnulls(all_left, one_left, one_met, lost) = 0 END)
 );
+CREATE INDEX held_of_lane ON timeball.held (lane);
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
 CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)

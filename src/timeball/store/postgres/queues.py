@@ -1,0 +1,39 @@
+"""What operators say about queues as a whole, in PostgreSQL."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+
+from timeball.core.queues import COUNT_MAX, Queue
+from timeball.store.postgres.connections import Run
+
+
+class PostgresQueues(ABC):
+    """Queues; see `timeball.store.queueing.Queueing` for what each verb promises."""
+
+    _run: Run
+
+    @abstractmethod
+    def wake(self, queues: Collection[str]) -> None:
+        """Wake the workers that listen."""
+
+    def pause_queue(self, name: str, by: str) -> bool:
+        """See `Queueing.pause_queue`.
+
+        Two transactions: a claim that begins after the first sees it, whatever the lane; one
+        that asked before holds its lane until it ends, and the second waits for that.
+        """
+        paused = bool(self._run("pause_queue", queue=name, by=by))
+        self._run("pass_lanes", queue=name)
+        return paused
+
+    def resume_queue(self, name: str) -> bool:
+        """See `Queueing.resume_queue`. Workers that listen are woken after the commit."""
+        resumed = bool(self._run("resume_queue", queue=name))
+        self.wake([name])
+        return resumed
+
+    def queues(self) -> list[Queue]:
+        """See `Queueing.queues`."""
+        return [Queue(*row) for row in self._run("queues", most=COUNT_MAX)]

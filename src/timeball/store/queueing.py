@@ -1,0 +1,30 @@
+"""The part of a store that is about queues as a whole."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from timeball.core.queues import Queue
+
+
+class Queueing(Protocol):
+    """What a store must do about queues; see `timeball.store.base.Store` for what holds of all."""
+
+    def pause_queue(self, name: str, by: str) -> bool:
+        """Grant no further turn of a queue, whatever the lane, until it is resumed.
+
+        Holds from when this returns. What was granted before goes on, and what was claimed and
+        has not begun yet begins: it is running. Jobs may still be submitted.
+
+        Returns:
+            False where it was paused before; then it stays noted who did it, and when.
+        """
+        ...
+
+    def resume_queue(self, name: str) -> bool:
+        """Grant turns of a paused queue again; False where it was not paused."""
+        ...
+
+    def queues(self) -> list[Queue]:
+        """Return every queue that has had a job or a setting, by name. No O(jobs) work."""
+        ...

@@ -1,0 +1,35 @@
+"""`timeball queues` on a store in memory."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.invoking import document, invoke, said
+from tests.store.world import World
+
+
+def test_a_queue_is_paused_shown_and_resumed(world: World) -> None:
+    uuid = said("submit", "a", "--queue", "mail").strip()
+    assert "paused" in said("queues", "pause", "mail", "--by", "ann")
+    assert "was paused before" in said("queues", "pause", "mail", "--by", "bob")
+    assert "ann" in said("queues", "list")
+    (queue,) = document("queues", "list", "--json")["queues"]
+    assert (queue["name"], queue["pending"], queue["paused_by"]) == ("mail", 1, "ann")
+    assert queue["paused_at"] is not None
+    assert "paused" in said("jobs", "show", uuid)
+    assert world.claim(world.worker(queues=["mail"])) == []
+    assert "resumed" in said("queues", "resume", "mail")
+    assert "was not paused" in said("queues", "resume", "mail")
+    assert "paused" not in said("jobs", "show", uuid)
+
+
+@pytest.mark.usefixtures("world")
+def test_who_pauses_is_noted_where_nobody_says_it() -> None:
+    said("queues", "pause", "mail")
+    (queue,) = document("queues", "list", "--json")["queues"]
+    assert "@" in queue["paused_by"]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_queue_needs_a_name() -> None:
+    assert invoke("queues", "pause").exit_code == 2
+    assert invoke("queues", "pause", "").exit_code == 2

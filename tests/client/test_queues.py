@@ -1,0 +1,58 @@
+"""Queues as a program asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from tests.client.jobs import add
+
+import timeball as tb
+from timeball.errors import UsageError
+from timeball.store.memory import MemoryStore
+
+
+@pytest.fixture
+def client() -> Iterator[tb.Client]:
+    with tb.Client(MemoryStore(lambda: datetime.now(UTC))) as client:
+        yield client
+
+
+def test_a_queue_is_paused_by_somebody_and_resumed(client: tb.Client) -> None:
+    job = client.submit(add, a=1)
+    assert client.pause_queue("default")
+    assert not client.pause_queue("default", by="bob")
+    queue = client.queues()[0]
+    assert (queue.name, queue.pending) == ("default", 1)
+    assert "@" in (queue.paused_by or "")
+    assert job.job().reason == "paused"
+    assert client.resume_queue("default")
+    assert not client.resume_queue("default")
+    assert job.job().reason is None
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, "a\x00b"])
+def test_a_queue_that_cannot_be_is_refused(client: tb.Client, name: str) -> None:
+    with pytest.raises(UsageError, match="queue"):
+        client.pause_queue(name)
+
+
+def test_who_pauses_may_have_no_name(client: tb.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise OSError("no such user")
+
+    monkeypatch.setattr("timeball.client.queues.getuser", nobody)
+    client.pause_queue("default")
+    assert (client.queues()[0].paused_by or "").startswith("somebody@")
+
+
+def test_the_async_client_does_the_same(client: tb.Client) -> None:
+    async def run() -> None:
+        also = tb.AsyncClient(client)
+        assert await also.pause_queue("default", by="ann")
+        assert [queue.paused_by for queue in await also.queues()] == ["ann"]
+        assert await also.resume_queue("default")
+
+    asyncio.run(run())
