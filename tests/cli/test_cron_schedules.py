@@ -11,6 +11,7 @@ from tests.store.world import NOON, World, schedule
 from timeball.client import Client
 from timeball.core.records import Schedule, Standing
 from timeball.core.states import State
+from timeball.store.base import JobFilter
 from timeball.worker.ticker import Ticker
 
 HOURLY = ("hourly", "--cron", "0 * * * *", "--tz", "UTC", "report", "user=7", "name=Ada")
@@ -28,6 +29,14 @@ def held(world: World, name: str = "hourly") -> Schedule:
 
 
 # add ----------------------------------------------------------------------------------------
+
+
+def test_the_jobs_of_what_is_added_have_its_key(world: World) -> None:
+    said("cron", "add", *HOURLY, "--key", "user-{user}")
+    assert held(world).spec.key == "user-7"
+    assert said("cron", "run", "hourly")
+    (job,) = world.store.jobs(JobFilter())
+    assert job.key == "user-7"
 
 
 def test_what_is_added_is_there(world: World) -> None:

@@ -21,7 +21,7 @@ def client() -> Iterator[tb.Client]:
 
 
 def test_a_queue_is_paused_by_somebody_and_resumed(client: tb.Client) -> None:
-    job = client.submit(add, a=1)
+    job = client.submit(add, a=1, queue="default")
     assert client.pause_queue("default")
     assert not client.pause_queue("default", by="bob")
     queue = client.queues()[0]

@@ -75,11 +75,25 @@ ELSEWHERE = {
         _CLIENT,
     ),
     **dict.fromkeys(
-        ("declare", "withdraw", "remove", "pause", "resume", "run_now", "set_limit", "lift_limit"),
+        (
+            *("declare", "withdraw", "remove", "pause", "resume", "run_now"),
+            *("set_limit", "lift_limit", "pause_queue", "pass_lanes", "resume_queue"),
+        ),
         _CLIENT,
     ),
     **dict.fromkeys(
-        ("get", "jobs", "counts", "ended", "deleted", "depths", "limits", "now", "cron_lag"),
+        (
+            "get",
+            "jobs",
+            "counts",
+            "ended",
+            "deleted",
+            "depths",
+            "limits",
+            "queues",
+            "now",
+            "cron_lag",
+        ),
         _READING,
     ),
     **dict.fromkeys(("schedule", "schedules", "occurrences", "read_snapshot", "ping"), _READING),
