@@ -195,16 +195,6 @@ class Driver(OperatorStory):
             store.limit(scope, name, at_once)
             assert store.limits() == self.model.limit(scope, name, at_once)
 
-    def pause_queue(self) -> None:
-        queue = self.random.choice("xy")
-        answer = self.same([store.pause_queue(queue, "ann") for store in self.stores])
-        assert answer == self.model.pause_queue(queue)
-
-    def resume_queue(self) -> None:
-        queue = self.random.choice("xy")
-        answer = self.same([store.resume_queue(queue) for store in self.stores])
-        assert answer == self.model.resume_queue(queue)
-
     def cancel(self) -> None:
         n = self.random.randrange(len(self.model.jobs))
         uuid = self.model.jobs[n].spec.uuid

@@ -46,6 +46,16 @@ class OperatorStory(ScheduleStory):
             assert set(store.delete(self.uuids(left))) <= {DeleteAnswer.DELETED}
         self.model.delete(old)
 
+    def pause_queue(self) -> None:
+        queue = self.random.choice("xy")
+        answer = self.same([store.pause_queue(queue, "ann") for store in self.stores])
+        assert answer == self.model.pause_queue(queue)
+
+    def resume_queue(self) -> None:
+        queue = self.random.choice("xy")
+        answer = self.same([store.resume_queue(queue) for store in self.stores])
+        assert answer == self.model.resume_queue(queue)
+
     def lapse(self) -> None:
         assert self.same([store.lapse(1_000) for store in self.stores]) == self.model.lapse()
 

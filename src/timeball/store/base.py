@@ -44,8 +44,8 @@ from timeball.core.records import (
 )
 from timeball.core.states import State
 from timeball.core.uniqueness import Submitted
-from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.store.graph import Graph
+from timeball.store.keeping import Keeping
 from timeball.store.limiting import Limiting
 from timeball.store.queueing import Queueing
 
@@ -101,7 +101,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Graph, Queueing, Protocol):
+class Store(Limiting, Graph, Queueing, Keeping, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting
@@ -119,37 +119,6 @@ class Store(Limiting, Graph, Queueing, Protocol):
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """Keep a job from starting, or ask its running attempt to stop."""
-        ...
-
-    def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
-        """Start failed, cancelled and skipped jobs again; say of each what became of it.
-
-        They go to the back of their lanes at once, whatever they once had to wait for, with
-        their budgets of retries and crashes whole again. Their history stays.
-        """
-        ...
-
-    def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
-        """Delete jobs that have ended, with their history; say of each what became of it.
-
-        A uuid is free again: submitting it once more adds a job.
-        """
-        ...
-
-    def trim(self, keep: Keep, *, after: tuple[int, ...] = (), limit: int = 500) -> Trimmed:
-        """Delete jobs that ended longer ago than they are to be kept, a few at a time.
-
-        Anybody may do it, and any number at once. A job stays that its lane has not passed.
-
-        Args:
-            keep: How long to keep jobs.
-            after: What the look before returned; begin with ``()``.
-            limit: Look at so many at most.
-        """
-        ...
-
-    def deleted(self) -> int:
-        """Return how many jobs were ever deleted: accepted ones are those and the present ones."""
         ...
 
     # Working

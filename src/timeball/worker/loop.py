@@ -73,8 +73,7 @@ class WorkerConfig:
     """How far ahead it claims, at the rate at which its attempts end."""
 
     aging_s: float = AGING_DEFAULT_S
-    """What a priority class is worth, in seconds of waiting; see `Options.aging_s`."""
-
+    """What a priority class is worth in waiting."""
     runner: RunsIn = "thread"
     """Where functions run whose kind does not say."""
 
