@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from timeball.action.registry import cron as cron
     from timeball.action.registry import job as job
     from timeball.action.secret import Secret as Secret
+    from timeball.action.sql_kind import sql as sql
     from timeball.client import AsyncClient as AsyncClient
     from timeball.client import Client as Client
     from timeball.client import Handle as Handle
@@ -68,6 +69,7 @@ _HOMES = {
     "cron": "action.registry",
     "http": "action.http_kind",
     "job": "action.registry",
+    "sql": "action.sql_kind",
 }
 
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604 - names of the table above

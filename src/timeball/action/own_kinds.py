@@ -8,7 +8,7 @@ from typing import Final
 from timeball.action.kind import Kind
 from timeball.action.registry import Registry
 
-_HOMES: Final = {"timeball.http": "http_kind"}
+_HOMES: Final = {"timeball.http": "http_kind", "timeball.sql": "sql_kind"}
 """By name, the module of this package that defines it as `KIND`, loaded when it is needed."""
 
 

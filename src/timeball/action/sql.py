@@ -1,0 +1,151 @@
+"""SQL jobs: one statement in one transaction, bounded in time and in rows.
+
+What may go wrong is an `ActionFailed` of one of these types: SqlRefused (the connection string),
+SqlTimeout, SqlError (what the server says; tried again only where that may help: a lost
+connection, a deadlock, a server that is starting).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from timeball.action.context import Context
+from timeball.action.failed import ActionFailed
+from timeball.action.secret import VALUE_MIN, SecretUnavailable
+from timeball.action.sql_request import TIMEOUT_S, SqlRequest
+from timeball.core.outcomes import Unbegun
+from timeball.observe.concealment import conceal
+
+BYTES_MAX: Final = 200_000
+"""Of rows as JSON text: they fit a result together with all that is around them."""
+
+CONNECT_S: Final = 10
+
+# Of the first two characters of a SQLSTATE: lost connections, rollbacks that another attempt may
+# not meet, too few resources, an operator's doings, a lock that was not to be had.
+_AGAIN: Final = frozenset({"08", "40", "53", "55", "57", "58"})
+_TIMED_OUT: Final = "57014"
+_SETTINGS: Final = "select set_config('statement_timeout', %s, true)"
+_ROLE: Final = "select set_config('role', %s, true)"
+
+
+def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
+    """Carry out one SQL job and return its result.
+
+    Raises:
+        ActionFailed: The statement has not been carried out, and nothing of it is left.
+    """
+    try:
+        with _connected(asked) as connection:
+            context.stop.when_raised(lambda: connection.cancel_safe(timeout=CONNECT_S))
+            return _result(connection, asked, context)
+    except psycopg.Error as error:
+        if context.stop.raised:
+            return Unbegun("stopped")
+        raise _failed(error, context) from None
+    except SecretUnavailable as error:
+        raise ActionFailed(str(error), error_type="SqlRefused", again=True) from None
+
+
+def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
+    dsn = asked.dsn.reveal()
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        parts = {}
+    password = parts.get("password")
+    if isinstance(password, str) and len(password) >= VALUE_MIN:
+        conceal(password, asked.dsn.reference)
+    # What a connection string leaves out, the library takes from the worker's own environment.
+    if not (parts.get("user") and (parts.get("host") or parts.get("hostaddr"))):
+        raise ActionFailed(
+            f"{asked.dsn} is no connection string with a host and a user: store such as "
+            "postgresql://user:password@host/database",
+            error_type="SqlRefused",
+            again=False,
+        )
+    given: dict[str, Any] = {
+        "connect_timeout": CONNECT_S,
+        "passfile": "/dev/null",
+        "application_name": "timeball",
+    }
+    whole = make_conninfo(**{**given, **parts, "password": password or ""})
+    connection: psycopg.Connection[Any] = psycopg.connect(whole)
+    connection.read_only = asked.read_only
+    return connection
+
+
+def _result(
+    connection: psycopg.Connection[Any], asked: SqlRequest, context: Context
+) -> dict[str, Any]:
+    limit_ms = math.ceil(1000 * (context.timeout_s or TIMEOUT_S))
+    connection.execute(_SETTINGS, [str(limit_ms)])
+    if asked.role is not None:
+        connection.execute(_ROLE, [asked.role])
+    rows: list[Any] = []
+    with connection.cursor() as cursor, closing(_rows(cursor, asked)) as found:
+        size = count = 0
+        for count, row in enumerate(found, start=1):  # noqa: B007 - how many there were
+            size += len(json.dumps(row))
+            if len(rows) < asked.rows_max and size <= BYTES_MAX:
+                rows.append(row)
+            elif asked.read_only:
+                break  # the rest changes nothing, so it is not even read
+        columns = [column.name for column in cursor.description or ()]
+        if not columns:
+            count = max(0, cursor.rowcount)
+    return {
+        "columns": columns,
+        "rows": rows,
+        "row_count": count,
+        "truncated": bool(columns) and count > len(rows),
+    }
+
+
+def _rows(cursor: psycopg.Cursor[Any], asked: SqlRequest) -> Generator[list[Any], None, None]:
+    """Give the rows one by one; by a protocol that takes one statement and no more."""
+    # Without parameters a percent sign is nothing but that.
+    text = asked.statement if asked.params else asked.statement.replace("%", "%%")
+    if asked.read_only:
+        found: Iterable[Any] = cursor.stream(text.encode(), asked.params or ())
+    else:
+        # Prepared, which takes one statement too, and knows those that give no rows.
+        cursor.execute(text.encode(), asked.params or (), prepare=True)
+        found = cursor if cursor.description else ()
+    for row in found:
+        yield [_plain(value) for value in row]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: what it does not know becomes text."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int() | float():
+            return value if abs(value) < 2**53 else str(value)
+        case bytes() | bytearray() | memoryview():
+            return f"\\x{bytes(value).hex()}"
+        case Mapping():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case _:
+            return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _failed(error: psycopg.Error, context: Context) -> ActionFailed:
+    state = error.sqlstate
+    if state == _TIMED_OUT:
+        text = f"ran longer than its {context.timeout_s or TIMEOUT_S:g} s"
+        return ActionFailed(text, error_type="SqlTimeout", again=True)
+    again = state is None or state[:2] in _AGAIN
+    said = error.diag.message_primary or str(error).strip()
+    text = f"{said} ({state})" if state else said
+    return ActionFailed(text, error_type="SqlError", again=again)

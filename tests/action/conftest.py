@@ -1,0 +1,5 @@
+"""A database for SQL jobs."""
+
+from __future__ import annotations
+
+from tests.postgres import direct, server  # noqa: F401 - fixtures
