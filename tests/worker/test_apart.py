@@ -115,7 +115,7 @@ def test_a_kind_has_its_say_before_its_worker(own: Any, default: Any) -> None:
     turn = turn_of("k", timeout_s=7.0)
     said = of(kind_of(runner=own, timeout_s=9.0), turn, bench).run()
     if (own or default) == "process":
-        assert (said.result, stub.asked) == ('"apart"', [(attempt, turn, 7.0)])
+        assert (said.result, stub.asked) == ('"apart"', [(attempt, turn, (), 7.0)])
     else:
         assert (said.result, stub.asked) == ('"in a thread"', [])
 

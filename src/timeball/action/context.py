@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
+from timeball.action.parents import ParentJob
 from timeball.core.records import Turn
 from timeball.core.retry import WAIT_LIMIT_S
 from timeball.errors import UsageError
@@ -104,6 +105,9 @@ class Lent(NamedTuple):
     connection: Any = None
     """In which the job's writes are kept iff its success is."""
 
+    parents: Callable[[], list[ParentJob]] | None = None
+    """Reads what the job comes after."""
+
 
 NOTHING_LENT: Final = Lent()
 
@@ -171,6 +175,13 @@ class Context:
                 "a worker; a Scheduler has no database"
             )
         return self._lent.connection
+
+    def parents(self) -> list[ParentJob]:
+        """Return the jobs that this one comes after, with their results, in submission order.
+
+        In a worker that is a query: in a coroutine write ``await asyncio.to_thread(ctx.parents)``.
+        """
+        return [] if self._lent.parents is None else self._lent.parents()
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
 @click.option("--max-retries", type=int)
 @click.option("--key", help="Of the jobs with this key only as many at once as its limit, else 1.")
 @click.option("--unique", metavar="KEY", help="Add nothing while another job of KIND has this key.")
+@click.option("--after", type=click.UUID, multiple=True, metavar="ID", help="Wait for this job.")
+@click.option("--rule", help="How those must end: all_success, all_done, one_success …")
+@click.option("--ruled-out", help="If they cannot: skip, fail or run.")
 @click.option("--uuid", type=click.UUID, help="Submitting the same one again adds nothing.")
 @click.option("-a", "--app", multiple=True, metavar="MODULE|FILE", help="Check against these jobs.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit with 0 if it succeeded.")
@@ -75,6 +78,9 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
         "key": options["key"],
         "uuid": options["uuid"],
         "unique": options["unique"],
+        "after": options["after"] or None,
+        "rule": options["rule"],
+        "ruled_out": options["ruled_out"],
         "delay_s": _seconds(options["delay"]),
         "run_at": instant(options["at"]) if options["at"] else None,
         "expires_at": instant(options["expires"]) if options["expires"] else None,

@@ -17,6 +17,7 @@ from timeball.action.job_call import JobCall
 from timeball.action.own_kinds import own_kind
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.chance import new_uuid
+from timeball.client.parents import parents_of
 from timeball.client.uniqueness import unique_of
 from timeball.core.cron import Agenda, Gap, Overlap, Policy, Terms, agenda, load_zone, settled
 from timeball.core.misfire import Catchup
@@ -43,6 +44,7 @@ OPTIONS: Final = frozenset(
         *("max_crashes", "max_retries"),
         *("priority", "queue", "run_at", "timeout_s", "uuid"),
         *("unique", "unique_scope", "unique_until", "on_clash"),
+        *("after", "rule", "ruled_out"),
     }
 )
 """The options of a submit, told from the job's own arguments by their names."""
@@ -106,6 +108,7 @@ def job_spec(job: Callable[..., Any] | str | JobCall, arguments: dict[str, Any])
         _check_clash(kind, options)
     given = named if args is None else args
     settings = _settings(kind, options, given)
+    after, ruled_out = parents_of(options)
     return JobSpec(
         uuid=_uuid(options.get("uuid")),
         kind=kind.name if kind else checked_name("kind", str(job)),
@@ -113,6 +116,8 @@ def job_spec(job: Callable[..., Any] | str | JobCall, arguments: dict[str, Any])
         **_earliest(options.get("run_at"), options.get("delay_s")),
         expires_at=_deadline(options.get("expires_at"), options.get("run_at")),
         unique=unique_of(options),
+        after=after,
+        ruled_out=ruled_out,
         **settings,
     )
 

@@ -107,6 +107,12 @@ class Client(Schedules, Operator, Limits, Queues):
         holds it: "ignore" gives that job's handle, "reject" raises, "replace" cancels it
         where it is scheduled or otherwise held back, and raises where it may start or runs.
 
+        A job with `after`, a list of handles or uuids, waits for those: `rule` says for what
+        ("all_success", "all_done", "none_failed", "always", "one_success", "one_failed"; for
+        one parent alone write (handle, rule) in the list), and `ruled_out` what happens once
+        that can no longer be: "skip" (and so do those that need it), "fail", or "run" it all
+        the same once all of them have ended.
+
         Raises:
             UsageError: Something that can never work, and what to write instead.
             UniqueClash: Another job holds the unique key, and does not give way.

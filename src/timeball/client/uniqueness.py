@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from timeball.client.words import word
 from timeball.core.uniqueness import OnClash, Unique, UniqueScope, UniqueUntil
 from timeball.errors import UsageError
 
 KEY_MAX: Final = 1_000
 """Bytes of a unique key: it must fit into an index."""
-
-_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def unique_of(options: Mapping[str, Any]) -> Unique | None:
@@ -32,15 +30,7 @@ def unique_of(options: Mapping[str, Any]) -> Unique | None:
         raise UsageError(f"unique is {key!r:.80}: write 1 to {KEY_MAX:,} bytes of printable text")
     return Unique(
         key=key,
-        scope=_word(UniqueScope, "unique_scope", options.get("unique_scope", "kind")),
-        until=_word(UniqueUntil, "unique_until", options.get("unique_until", "ended")),
-        on_clash=_word(OnClash, "on_clash", options.get("on_clash", "ignore")),
+        scope=word(UniqueScope, "unique_scope", options.get("unique_scope", "kind")),
+        until=word(UniqueUntil, "unique_until", options.get("unique_until", "ended")),
+        on_clash=word(OnClash, "on_clash", options.get("on_clash", "ignore")),
     )
-
-
-def _word(kind: type[_Word], name: str, given: object) -> _Word:
-    try:
-        return kind(str(given))
-    except ValueError:
-        words = ", ".join(f"'{word}'" for word in kind)
-        raise UsageError(f"{name} is {given!r}: write one of {words}") from None

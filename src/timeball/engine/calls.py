@@ -8,11 +8,12 @@ from contextvars import Context as Variables
 from typing import Any, Final
 from uuid import uuid5
 
-from timeball.action.context import Context
+from timeball.action.context import NOTHING_LENT, Context, Lent
+from timeball.action.parents import ParentJob
 from timeball.action.python import failure, steered
 from timeball.core.outcomes import Raised, Run, Unbegun, decide
 from timeball.core.records import Settlement, Turn
-from timeball.core.states import Ending
+from timeball.core.states import Ending, State
 from timeball.engine.handles import Attempt, Work
 from timeball.engine.runner import Done, Ended, Lost
 
@@ -129,8 +130,20 @@ def _keywords(attempt: Attempt) -> dict[str, Any]:
             timeout_s=form.timeout_s,
             occurrence=None,
             monotonic=time.monotonic,
+            lent=_lent(work),
         )
     return kwargs
+
+
+def _lent(work: Work) -> Lent:
+    after = work.more.after if work.more is not None else ()
+    return Lent(parents=lambda: [_parent(each) for each in after]) if after else NOTHING_LENT
+
+
+def _parent(work: Work) -> ParentJob:
+    value = work.outcome if work.state is State.SUCCEEDED else None
+    uuid = uuid5(work.form.engine.uuid, str(work.id))
+    return ParentJob(uuid=uuid, state=work.state, value=value)
 
 
 def _said(value: Any) -> Ended:

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from timeball.action.context import StopSign
+from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind
+from timeball.action.parents import parent_jobs
 from timeball.action.python import carry_out, timeout_of
 from timeball.action.registry import DEFAULT
+from timeball.core.dependencies import Parent
 from timeball.core.outcomes import Outcome, Raised
 from timeball.core.records import Turn
 from timeball.core.retry import Retry
@@ -47,21 +49,24 @@ def load(loads: tuple[Load, ...], log: LogFormat) -> None:
         each.into(DEFAULT)
 
 
-def run_apart(runner: Runner, kind: Kind, turn: Turn, stop: StopSign) -> Outcome | Lost:
+def run_apart(
+    runner: Runner, kind: Kind, turn: Turn, stop: StopSign, parents: Sequence[Parent] = ()
+) -> Outcome | Lost:
     """Run one attempt in another process and return how it ended. Never raises.
 
     `Lost` where its process died under it. Where its time is up, or `stop` is raised, it
     returns once nothing is left of the process and of what that has started.
     """
     timeout_s = timeout_of(kind, turn)
-    ended = runner.carry_out(attempt, (turn,), {}, timeout_s=timeout_s, stop=stop, retry=_RETRY)
+    given = (turn, tuple(parents))
+    ended = runner.carry_out(attempt, given, {}, timeout_s=timeout_s, stop=stop, retry=_RETRY)
     if not isinstance(ended, Done):
         return ended
     outcome: Outcome = ended.value
     return outcome
 
 
-def attempt(turn: Turn) -> Outcome:
+def attempt(turn: Turn, parents: tuple[Parent, ...] = ()) -> Outcome:
     """Carry out a turn in this process."""
     kind = DEFAULT.get(turn.kind)
     if kind is None:
@@ -72,4 +77,4 @@ def attempt(turn: Turn) -> Outcome:
             again=False,
             reason="not-importable",
         )
-    return carry_out(kind, turn, StopSign())
+    return carry_out(kind, turn, StopSign(), Lent(None, partial(parent_jobs, parents)))

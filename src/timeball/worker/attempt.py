@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from timeball.action.context import Lent, StopSign
+from timeball.action.context import NOTHING_LENT, Lent, StopSign
 from timeball.action.kind import Kind, RunsIn
+from timeball.action.parents import parent_jobs
 from timeball.action.python import carry_out, carry_out_async, failure
+from timeball.core.dependencies import Parent
 from timeball.core.outcomes import (
     UNCOMMITTED,
     Outcome,
@@ -63,6 +65,9 @@ class Bench(NamedTuple):
     alone: Runner | None = None
     """Where those run."""
 
+    parents: Callable[[int], list[Parent]] | None = None
+    """Reads what a job comes after, by its number."""
+
 
 class TurnAttempt:
     """Carries out one turn. Neither form raises; each returns the turn's settlement.
@@ -110,11 +115,11 @@ class TurnAttempt:
             return self._run_within()
         if self.kind.exclusive:
             return self._run_alone()
-        self._begin()
         apart = self._bench.apart
-        if apart is None or not self.kind.runs_apart(self._bench.runner):
-            return self._end(carry_out(self.kind, self.turn, self.stop))
-        return self._end(run_apart(apart, self.kind, self.turn, self.stop))
+        if apart is not None and self.kind.runs_apart(self._bench.runner):
+            return self._run_apart(apart)
+        self._begin()
+        return self._end(carry_out(self.kind, self.turn, self.stop, self._lent()))
 
     async def run_async(self) -> Settlement:
         """Carry it out on this event loop."""
@@ -123,7 +128,27 @@ class TurnAttempt:
         if self.kind.transactional:
             return await self._run_within_async()
         self._begin()
-        return self._end(await carry_out_async(self.kind, self.turn, self.stop))
+        return self._end(await carry_out_async(self.kind, self.turn, self.stop, self._lent()))
+
+    def _lent(self, connection: Any = None) -> Lent:
+        read = self._bench.parents
+        if self.kind.parameters.context is None:
+            return NOTHING_LENT
+        if read is None:
+            return Lent(connection)
+        return Lent(connection, lambda: parent_jobs(read(self.turn.job_id)))
+
+    def _run_apart(self, runner: Runner) -> Settlement:
+        """Carry it out in a process that has no store: what it may ask for goes along."""
+        read = self._bench.parents
+        if self.kind.parameters.context is None:
+            read = None
+        try:
+            parents = [] if read is None else read(self.turn.job_id)
+        except StoreUnavailable:
+            return self._put_off()
+        self._begin()
+        return self._end(run_apart(runner, self.kind, self.turn, self.stop, parents))
 
     def _run_alone(self) -> Settlement:
         """Carry it out where it can be killed, unless its worker has been cut off too long."""
@@ -133,8 +158,7 @@ class TurnAttempt:
         if not guard.admit(self.stop):
             return self._put_off()
         try:
-            self._begin()
-            return self._end(run_apart(alone, self.kind, self.turn, self.stop))
+            return self._run_apart(alone)
         finally:
             guard.leave(self.stop)
 
@@ -146,7 +170,7 @@ class TurnAttempt:
         try:
             with transactions.begin() as own:
                 self._begin()
-                outcome = carry_out(self.kind, self.turn, self.stop, Lent(own.connection))
+                outcome = carry_out(self.kind, self.turn, self.stop, self._lent(own.connection))
                 if isinstance(outcome, Returned):
                     own.settle(self.tenure.worker, self._settlement(outcome))
         except StoreUnavailable:
@@ -165,7 +189,7 @@ class TurnAttempt:
         except asyncio.CancelledError:
             return self.unbegun()
         self._begin()
-        lent = Lent(own.connection)
+        lent = self._lent(own.connection)
         outcome = await carry_out_async(self.kind, self.turn, self.stop, lent)
 
         async def finish() -> None:

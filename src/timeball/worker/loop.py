@@ -117,7 +117,7 @@ class Worker:
         self._registry = registry
         self._config = config
         self._on_registered = on_registered
-        self._bench = Bench(draw, begun)
+        self._bench = Bench(draw, begun, parents=store.parents)
         self._tellers: tuple[Teller, ...] = ()
         self._bell = Doorbell()
         self._kernel: Kernel[TurnAttempt] = Kernel(config.slots, self._bell.ring)
