@@ -14,6 +14,7 @@ The tree::
     │   ├── JobFailed         its result was asked for, and it ended without one
     │   └── DeadlockError     a job waits for what cannot end before the job itself does
     ├── ScheduleNotFound      no schedule has that name
+    ├── QueueFull             the queue takes no more jobs for now: submit later
     ├── SchedulerClosed       this scheduler was shut down: submit to a new one
     ├── StoreUnavailable      the store cannot be reached; always worth another try
     ├── WorkerExpired         this worker was given up for dead: register again
@@ -93,6 +94,21 @@ class ScheduleNotFound(TimeballError):
     def __init__(self, name: str) -> None:
         super().__init__(f"no schedule is called {name!r}: `timeball cron list` shows them")
         self.name = name
+
+
+class QueueFull(TimeballError):
+    """A queue holds as many jobs as it may. Nothing was added; submit again later.
+
+    Attributes:
+        queue: Which one.
+    """
+
+    def __init__(self, queue: str, reason: str) -> None:
+        super().__init__(
+            f"{reason}; nothing was added: submit again when some have started, or raise it with "
+            f"`timeball queues set {queue} --max-depth N`"
+        )
+        self.queue = queue
 
 
 class SchedulerClosed(TimeballError):

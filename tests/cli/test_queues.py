@@ -29,6 +29,25 @@ def test_who_pauses_is_noted_where_nobody_says_it() -> None:
     assert "@" in queue["paused_by"]
 
 
+def test_a_queue_is_limited_and_refuses_with_a_code_of_its_own(world: World) -> None:
+    said("queues", "set", "mail", "--max-depth", "1", "--at-once", "5")
+    (queue,) = world.store.queues()
+    assert (queue.max_depth, queue.at_once) == (1, 5)
+    said("submit", "a", "--queue", "mail")
+    refused = invoke("submit", "a", "--queue", "mail")
+    assert refused.exit_code == 75
+    assert "timeball queues set mail --max-depth" in refused.stderr
+    said("queues", "set", "mail", "--max-depth", "none", "--at-once", "none")
+    said("submit", "a", "--queue", "mail")
+
+
+@pytest.mark.usefixtures("world")
+def test_a_limit_of_a_queue_is_a_number_or_none() -> None:
+    assert invoke("queues", "set", "mail", "--max-depth", "many").exit_code == 2
+    assert invoke("queues", "set", "mail", "--max-depth", "0").exit_code == 2
+    assert invoke("queues", "set", "mail").exit_code == 2
+
+
 @pytest.mark.usefixtures("world")
 def test_a_queue_needs_a_name() -> None:
     assert invoke("queues", "pause").exit_code == 2

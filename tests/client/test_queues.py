@@ -10,7 +10,7 @@ import pytest
 from tests.client.jobs import add
 
 import timeball as tb
-from timeball.errors import UsageError
+from timeball.errors import QueueFull, UsageError
 from timeball.store.memory import MemoryStore
 
 
@@ -54,5 +54,23 @@ def test_the_async_client_does_the_same(client: tb.Client) -> None:
         assert await also.pause_queue("default", by="ann")
         assert [queue.paused_by for queue in await also.queues()] == ["ann"]
         assert await also.resume_queue("default")
+        await also.limit_depth("default", 7)
+        assert [queue.max_depth for queue in await also.queues()] == [7]
 
     asyncio.run(run())
+
+
+def test_a_depth_is_limited_for_submissions_of_all_kinds(client: tb.Client) -> None:
+    client.limit_depth("default", 2)
+    with pytest.raises(QueueFull, match="submit again") as told:
+        client.submit_many(add, [{"a": n} for n in range(3)], queue="default")
+    assert told.value.queue == "default"
+    client.submit_many(add, [{"a": 1}, {"a": 2}], queue="default")
+    client.limit_depth("default", None)
+    client.submit(add, a=3, queue="default")
+
+
+@pytest.mark.parametrize("depth", [0, -1, True, 1.5, 1_000_001])
+def test_a_depth_is_a_number_of_jobs(client: tb.Client, depth: int) -> None:
+    with pytest.raises(UsageError, match="max_depth"):
+        client.limit_depth("default", depth)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from tests.store.world import NOON, World, end, uuids
+from tests.store.world import NOON, World, end, schedule, uuids
 
 from timeball.core.queues import QUEUE_PAUSED, Queue
+from timeball.core.records import JobSpec, Standing
 from timeball.core.states import Ending, State
+from timeball.errors import QueueFull
+from timeball.store.base import JobFilter, schedule_job
 
 # Pausing
 
@@ -143,6 +146,60 @@ def test_queues_tell_what_waits_what_runs_and_since_when(world: World) -> None:
         Queue("mail", pending=1, held=0, running=0, oldest_s=0.0),
         Queue("nobody's", 0, 0, 0, None, world.store.now(), "ann"),
     ]
+
+
+# Depth
+
+
+def test_a_queue_takes_so_many_and_refuses_more_with_all_of_a_submission(world: World) -> None:
+    world.store.bound_queue("mail", 3)
+    kept = [world.submit(queue="mail"), world.submit(queue="mail", delay_s=60)]
+    specs = [JobSpec(uuid=uuid4(), kind="a", queue=queue) for queue in ("mail", "mail", "other")]
+    with pytest.raises(QueueFull, match=r"mail is full: 2 jobs wait in it, 2 more .* limit of 3"):
+        world.store.submit(specs)
+    assert {job.uuid for job in world.store.jobs(JobFilter())} == set(kept)
+    world.store.submit(specs[1:])
+    with pytest.raises(QueueFull, match="--max-depth"):
+        world.submit(queue="mail")
+    assert world.store.queues()[0].max_depth == 3
+
+
+def test_a_queue_has_room_again_for_what_has_started_or_was_cancelled(world: World) -> None:
+    world.store.bound_queue("default", 2)
+    worker = world.worker()
+    first, second = world.submit(), world.submit(delay_s=60)
+    world.store.cancel(second)
+    world.submit()
+    assert len(world.claim(worker, 1)) == 1
+    world.submit()
+    with pytest.raises(QueueFull):
+        world.submit()
+    assert world.state(first) is State.RUNNING
+    world.store.bound_queue("default", None)
+    world.submit()
+
+
+def test_a_job_submitted_again_is_answered_although_its_queue_is_full(world: World) -> None:
+    world.store.bound_queue("default", 1)
+    spec = JobSpec(uuid=uuid4(), kind="a")
+    assert world.store.submit([spec]) == world.store.submit([spec, spec])[:1]
+
+
+def test_schedules_retries_and_revivals_come_in_whatever_the_depth(world: World) -> None:
+    worker = world.worker()
+    failed, retried = world.start(worker), world.start(worker)
+    world.store.bound_queue("default", 1)
+    world.submit()
+    world.settle(worker, end(failed, Ending.FAILED), end(retried, Ending.RETRIED))
+    assert world.store.revive([failed.uuid]) == ["revived"]
+    standing = Standing(NOON, world.later(60))
+    world.store.declare(schedule(), standing)
+    found = world.store.schedule("hourly")
+    world.store.run_now(found, schedule_job(found.spec, uuid4(), "{}"))
+    (queue,) = world.store.queues()
+    assert queue.pending + queue.held == 4
+    with pytest.raises(QueueFull):
+        world.submit()
 
 
 # Ageing

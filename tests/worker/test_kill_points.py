@@ -77,7 +77,14 @@ ELSEWHERE = {
     **dict.fromkeys(
         (
             *("declare", "withdraw", "remove", "pause", "resume", "run_now"),
-            *("set_limit", "lift_limit", "pause_queue", "pass_lanes", "resume_queue"),
+            *(
+                "set_limit",
+                "lift_limit",
+                "pause_queue",
+                "pass_lanes",
+                "resume_queue",
+                "bound_queue",
+            ),
         ),
         _CLIENT,
     ),

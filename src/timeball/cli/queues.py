@@ -8,6 +8,7 @@ import click
 
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import json_option, shown, utc_option, write, write_json, write_table
+from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.queues import Queue
@@ -56,6 +57,29 @@ def resume(names: tuple[str, ...], *, dsn: str | None) -> None:
     with opened(dsn) as client:
         for name in names:
             write(f"{name}: {'resumed' if client.resume_queue(name) else 'was not paused'}")
+
+
+@command.command("set")
+@click.argument("name")
+@click.option("--max-depth", metavar="N|none", help="Refuse what is submitted beyond so many.")
+@click.option("--at-once", metavar="N|none", help="Let so many run at once, over all workers.")
+@dsn_option
+def set_(*, name: str, max_depth: str | None, at_once: str | None, dsn: str | None) -> None:
+    """Limit a queue; none takes the limit away."""
+    if max_depth is None and at_once is None:
+        raise UsageError("write --max-depth, --at-once, or both")
+    with opened(dsn) as client:
+        if max_depth is not None:
+            client.limit_depth(name, _number(max_depth, "--max-depth"))
+        if at_once is not None:
+            client.limit(queue=name, at_once=_number(at_once, "--at-once"))
+    write("from now on")
+
+
+def _number(text: str, option: str) -> int | None:
+    if text != "none" and not text.isdecimal():
+        raise click.BadParameter(f"{text!r}: write a number, or none", param_hint=option)
+    return None if text == "none" else int(text)
 
 
 def _cells(queue: Queue, *, utc: bool) -> tuple[Any, ...]:

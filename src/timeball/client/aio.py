@@ -95,6 +95,10 @@ class AsyncClient:
         """See `Client.queues`."""
         return await asyncio.to_thread(self.client.queues)
 
+    async def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """See `Client.limit_depth`."""
+        await asyncio.to_thread(self.client.limit_depth, name, max_depth)
+
     async def pause_queue(self, name: str, *, by: str | None = None) -> bool:
         """See `Client.pause_queue`."""
         return await asyncio.to_thread(self.client.pause_queue, name, by=by)

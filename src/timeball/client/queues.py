@@ -6,7 +6,8 @@ from getpass import getuser
 from platform import node
 
 from timeball.client.specs import checked_name
-from timeball.core.queues import Queue
+from timeball.core.queues import DEPTH_MAX, Queue
+from timeball.errors import UsageError
 from timeball.store.base import Store
 
 
@@ -41,6 +42,28 @@ class Queues:
     def resume_queue(self, name: str) -> bool:
         """Let jobs of a paused queue start again; return False where it was not paused."""
         return self.store.resume_queue(checked_name("queue", name))
+
+    def limit_depth(self, name: str, max_depth: int | None) -> None:
+        """Let a queue take no more jobs while so many are pending and held in it.
+
+        A submission that would exceed it raises `QueueFull`, and none of it is added: of
+        `submit_many`, none of the thousand that it belongs to. Jobs of schedules come in
+        whatever the depth, and so do retries. Submissions that are made at the same moment do
+        not see each other: together they may exceed it by what they add.
+
+        Args:
+            name: The queue.
+            max_depth: 1 to 1,000,000; None takes the limit away.
+
+        Raises:
+            UsageError: What is wrong, and what to write instead.
+        """
+        checked_name("queue", name)
+        if max_depth is not None and not (type(max_depth) is int and 1 <= max_depth <= DEPTH_MAX):
+            raise UsageError(
+                f"max_depth is {max_depth!r}: write 1 to {DEPTH_MAX:,}, or None for no limit"
+            )
+        self.store.bound_queue(name, max_depth)
 
 
 def _caller() -> str:

@@ -116,6 +116,7 @@ class Client(Schedules, Operator, Limits, Queues):
         Raises:
             UsageError: Something that can never work, and what to write instead.
             UniqueClash: Another job holds the unique key, and does not give way.
+            QueueFull: Too many jobs wait in the queue; see `limit_depth`.
             StoreUnavailable: Try again with the same `uuid`.
         """
         connection = arguments.pop("connection", None)

@@ -86,6 +86,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
         """See `Store.submit`."""
         with self._lock:
             self._check_parents(specs)
+            self._check_depth(specs)
             uuids = self._take_keys(specs)
             self._add_all(specs, uuids)
             self._line_up((), {spec.key for spec in specs if spec.key})

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Lock
+from uuid import UUID
 
 from timeball.core.limits import Scope
 from timeball.core.queues import COUNT_MAX, Queue
+from timeball.core.records import JobSpec
 from timeball.core.states import State
+from timeball.errors import QueueFull
 from timeball.store.memory_rows import Lane, QueueRow, Row
 
 
@@ -18,6 +21,7 @@ class MemoryQueues:
     _clock: Callable[[], datetime]
     _lock: Lock
     _rows: dict[int, Row]
+    _ids: dict[UUID, int]
     _held: dict[int, Row]
     _lanes: dict[tuple[str, int], Lane]
     _limits: dict[tuple[Scope, str], int]
@@ -40,6 +44,11 @@ class MemoryQueues:
             queue.paused_at = queue.paused_by = None
             return paused
 
+    def bound_queue(self, name: str, max_depth: int | None) -> None:
+        """See `Queueing.bound_queue`."""
+        with self._lock:
+            self._queues.setdefault(name, QueueRow()).max_depth = max_depth
+
     def queues(self) -> list[Queue]:
         """See `Queueing.queues`."""
         with self._lock:
@@ -51,6 +60,19 @@ class MemoryQueues:
 
     def _paused(self) -> set[str]:
         return {name for name, queue in self._queues.items() if queue.paused_at is not None}
+
+    def _check_depth(self, specs: Sequence[JobSpec]) -> None:
+        """Refuse jobs that would take a queue beyond its limit."""
+        coming = {spec.uuid: spec.queue for spec in specs if spec.uuid not in self._ids}
+        for name in sorted(set(coming.values())):
+            row, queue = self._queues.get(name), self._queue(name)
+            depth, more = queue.pending + queue.held, list(coming.values()).count(name)
+            if row and row.max_depth is not None and depth + more > row.max_depth:
+                raise QueueFull(
+                    name,
+                    f"queue {name} is full: {min(depth, row.max_depth)} jobs wait in it, "
+                    f"{more} more would pass its limit of {row.max_depth}",
+                )
 
     def _queue(self, name: str) -> Queue:
         lanes = [lane for lane in self._lanes.values() if lane.queue == name]

@@ -25,6 +25,15 @@ class Queueing(Protocol):
         """Grant turns of a paused queue again; False where it was not paused."""
         ...
 
+    def bound_queue(self, name: str, max_depth: int | None) -> None:
+        """Let `submit` refuse what would take a queue beyond so many pending and held jobs.
+
+        None: no limit. What waits already stays. Jobs of schedules, retries and revived ones
+        come in whatever the depth. Submissions that are made at the same moment do not see
+        each other, so that together they may exceed it.
+        """
+        ...
+
     def queues(self) -> list[Queue]:
         """Return every queue that has had a job or a setting, by name. No O(jobs) work."""
         ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import uuid4
 
+import pytest
+from tests.store.postgres.plans import Explained
 from tests.store.postgres.sessions import (
     Session,
     claim_all,
@@ -14,6 +16,7 @@ from tests.store.postgres.sessions import (
     worker_of,
 )
 
+from timeball.errors import QueueFull
 from timeball.store.postgres import PostgresStore
 
 Make = Callable[[], Session]
@@ -109,3 +112,34 @@ def read(session: Session) -> int:
         "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'entry_order'"
     )
     return int(rows[0][0])
+
+
+def test_submissions_of_the_same_moment_may_exceed_a_depth_and_the_next_one_is_refused(
+    ledger: PostgresStore, session: Make
+) -> None:
+    """The bound as it is stated: nobody waits for somebody else's transaction."""
+    ledger.ensure_lanes([("default", 5)])
+    ledger.bound_queue("default", 3)
+    one, two = session().begin(), session().begin()
+    one.verb("submit", jobs=jobs_json(2))
+    two.verb("submit", jobs=jobs_json(2))
+    one.commit()
+    two.commit()
+    assert [queue.pending for queue in ledger.queues()] == [4]
+    with pytest.raises(QueueFull):
+        submit(ledger)
+
+
+def test_a_queue_without_a_limit_pays_no_statement_for_those_that_have_one(
+    ledger: PostgresStore, dsn: str
+) -> None:
+    ledger.bound_queue("mail", 3)
+    ledger.ensure_lanes([("default", 5)])
+    explained = Explained(dsn)
+    _, free = explained.run("submit", {"jobs": jobs_json(2)})
+    ledger.bound_queue("default", 10)
+    _, limited = explained.run("submit", {"jobs": jobs_json(2)})
+    assert not [plan for plan in free if "line_of" in plan.query]
+    assert [plan for plan in limited if "line_of" in plan.query]
+    assert len(free) < len(limited)
+    explained.close()

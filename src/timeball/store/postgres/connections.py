@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import errors as pg
 
 from timeball.errors import (
+    QueueFull,
     SchemaMismatch,
     StoreUnavailable,
     UniqueClash,
@@ -189,20 +191,20 @@ class Connections:
             each.close()
 
 
+_REFUSALS: Final[Mapping[str, type[Exception]]] = MappingProxyType(
+    {"TB001": WorkerExpired, "TB002": UsageError, "TB003": LaneMissing, "TB005": Moved}
+)
+
+
 def refusal(error: psycopg.Error) -> Exception | None:
     """Return what a function of the schema meant by an error; None if it is none of theirs."""
     match error.sqlstate:
-        case "TB005":
-            return Moved(_text(error))
-        case "TB001":
-            return WorkerExpired(_text(error))
-        case "TB003":
-            return LaneMissing(_text(error))
-        case "TB002":
-            return UsageError(_text(error))
         case "TB004":
             return UniqueClash(error.diag.message_detail, _text(error))
-    return None
+        case "TB006":
+            return QueueFull(error.diag.message_detail or "", _text(error))
+    kind = _REFUSALS.get(error.sqlstate or "")
+    return None if kind is None else kind(_text(error))
 
 
 def _translated(error: psycopg.Error) -> Exception:

@@ -34,6 +34,10 @@ class PostgresQueues(ABC):
         self.wake([name])
         return resumed
 
+    def bound_queue(self, name: str, max_depth: int | None) -> None:
+        """See `Queueing.bound_queue`."""
+        self._run("bound_queue", queue=name, max_depth=max_depth)
+
     def queues(self) -> list[Queue]:
         """See `Queueing.queues`."""
         return [Queue(*row) for row in self._run("queues", most=COUNT_MAX)]

@@ -28,7 +28,7 @@ BEGIN
         SELECT coalesce(jsonb_agg(job.value ORDER BY job.n), '[]')
         FROM jsonb_array_elements(p_jobs) WITH ORDINALITY AS job (value, n)
         WHERE (job.value ->> 'uuid')::uuid = ANY (v_fresh)
-    )) AS added
+    ), p_bounded => false) AS added
     RIGHT JOIN unnest(p_uuids) WITH ORDINALITY AS u (uuid, n) ON u.uuid = added.uuid;
 
     INSERT INTO timeball.occurrence (schedule_id, nominal_at, decision, reason, job_id)

@@ -102,7 +102,7 @@ BEGIN
         FROM jsonb_array_elements(p_jobs) WITH ORDINALITY AS job (value, n)
         JOIN unnest(v_uuids, v_fires) AS u (uuid, fires)
             ON u.uuid = (job.value ->> 'uuid')::uuid AND u.fires
-    ), v_queued) AS added
+    ), v_queued, p_bounded => false) AS added
     RIGHT JOIN unnest(v_uuids, v_fires) WITH ORDINALITY AS u (uuid, fires, n)
         ON u.uuid = added.uuid AND u.fires;
 

@@ -10,7 +10,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT added.id, added.uuid INTO v_job FROM timeball.submit(p_jobs) AS added;
+    SELECT added.id, added.uuid INTO v_job FROM timeball.submit(p_jobs, p_bounded => false) AS added;
     PERFORM timeball.note_runs(p_schedule, array[v_job.id], v_job.uuid);
     RETURN NEXT v_job.id;
 END

@@ -8,10 +8,12 @@
 -- "replace"; after, an array of objects of job (the uuid of one that exists, or comes earlier in
 -- the array) and rule "all_success", with ruled_out "skip", "fail" or "run". A uuid that is known
 -- already adds nothing and gives that job's id; an ignored job gives id and uuid of the one that
--- holds its key. Those in p_queued wait until `admit` lets them start, those with a key until
+-- holds its key. Those that would take a queue beyond its max_depth are refused with all the
+-- others, unless p_bounded is false. Those in p_queued wait until `admit` lets them start, those with a key until
 -- `admit_keys` does, those that come after others until these have ended.
-CREATE OR REPLACE FUNCTION timeball.submit(p_jobs jsonb, p_queued uuid[] DEFAULT '{}')
-RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION timeball.submit(
+    p_jobs jsonb, p_queued uuid[] DEFAULT '{}', p_bounded boolean DEFAULT true
+) RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
 #variable_conflict use_column
@@ -19,14 +21,16 @@ DECLARE
     v_missing text;
     v_keyed boolean;
     v_joined boolean;
+    v_limited boolean;
     v_given jsonb := p_jobs;
     v_after uuid[];
     v_children bigint[];
 BEGIN
     PERFORM timeball.durable();
     SELECT min(format('queue %s, priority %s', given.queue, given.priority))
-        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed), bool_or(given.joined)
-    INTO v_missing, v_keyed, v_joined
+        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed), bool_or(given.joined),
+        bool_or(queue.max_depth IS NOT NULL)
+    INTO v_missing, v_keyed, v_joined, v_limited
     FROM (
         SELECT DISTINCT coalesce(spec.queue, 'default') AS queue,
             coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed,
@@ -34,13 +38,17 @@ BEGIN
         FROM jsonb_to_recordset(p_jobs)
             AS spec (queue text, priority smallint, unique_key text, after jsonb)
     ) AS given
-    LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority;
+    LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority
+    LEFT JOIN timeball.queue ON queue.name = given.queue;
     -- Not made here: an uncommitted lane would block every other submitter to it.
     IF v_missing IS NOT NULL THEN
         RAISE EXCEPTION '% has no lane yet', v_missing USING ERRCODE = 'TB003',
             HINT = 'Call timeball.ensure_lane(queue, priority) once, in a transaction of its own.';
     END IF;
 
+    IF v_limited AND p_bounded THEN
+        PERFORM timeball.check_depth(p_jobs);
+    END IF;
     IF v_keyed THEN
         p_jobs := timeball.take_keys(p_jobs);
     END IF;
