@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from timeball.core.dependencies import Edge, RuledOut
+from timeball.core.notes import Progress
 from timeball.core.states import Ending, State
 from timeball.core.uniqueness import Unique
 
@@ -208,6 +209,8 @@ class Job:
     expires_at: datetime | None = None
     """If it has not begun by then, it is skipped."""
     key: str | None = None
+    progress: Progress | None = None
+    """How far it says that it is; None also in a list of jobs."""
 
 
 class OverlapRuns(StrEnum):

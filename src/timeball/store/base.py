@@ -47,6 +47,7 @@ from timeball.core.uniqueness import Submitted
 from timeball.store.graph import Graph
 from timeball.store.keeping import Keeping
 from timeball.store.limiting import Limiting
+from timeball.store.noting import Noting
 from timeball.store.queueing import Queueing
 
 CLAIM_MAX: Final = 1_000
@@ -101,7 +102,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Graph, Queueing, Keeping, Protocol):
+class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting

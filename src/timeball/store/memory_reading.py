@@ -14,10 +14,11 @@ from timeball.core.records import Job
 from timeball.core.states import TERMINAL, State
 from timeball.errors import JobNotFound
 from timeball.store.base import JobFilter
+from timeball.store.memory_notes import MemoryNotes
 from timeball.store.memory_rows import Lease, Row, history_of, job_of
 
 
-class MemoryReading(ABC):
+class MemoryReading(MemoryNotes, ABC):
     """Jobs as a reader sees them."""
 
     _lock: Lock

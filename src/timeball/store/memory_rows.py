@@ -23,6 +23,7 @@ from timeball.core.history import (
 )
 from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
+from timeball.core.notes import LogLine, Progress
 from timeball.core.outcomes import UNCOMMITTED
 from timeball.core.payload import decode_value
 from timeball.core.queues import QUEUE_PAUSED
@@ -119,6 +120,9 @@ class Row:
     """By the parent's id."""
     needs: Needs | None = None
     """What a waiting job still waits for."""
+    progress: Progress | None = None
+    lines: dict[tuple[int, int], LogLine] = field(default_factory=dict)
+    """By turn and number."""
 
     @property
     def on_its_way(self) -> bool:
@@ -261,6 +265,7 @@ def job_of(row: Row, *, paused: bool) -> Job:
         args=decode_value(row.spec.args),
         result=decode_value(how and how.result),
         key=row.spec.key,
+        progress=row.progress,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from timeball.core.notes import Note
 from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Settlement, Standing
 from timeball.core.uniqueness import Unique, UniqueUntil
 
@@ -60,6 +61,21 @@ def _unique(unique: Unique) -> dict[str, Any]:
 def _after(spec: JobSpec) -> dict[str, Any]:
     after = [{"job": edge.parent, "rule": edge.rule} for edge in spec.after]
     return {"after": after, "ruled_out": spec.ruled_out}
+
+
+def encode_notes(notes: Sequence[Note]) -> str:
+    """Return what attempts say as the JSON array that the function ``timeball.note`` takes."""
+    return encode(
+        [
+            {
+                "job_id": note.job_id,
+                "turn": note.turn,
+                **dict(zip(("done", "total", "note"), note.progress or (), strict=False)),
+                "lines": [line._asdict() for line in note.lines],
+            }
+            for note in notes
+        ]
+    )
 
 
 def encode_schedule(spec: ScheduleSpec) -> str:

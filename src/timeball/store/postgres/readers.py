@@ -26,6 +26,7 @@ from timeball.core.history import (
     StaleRecord,
 )
 from timeball.core.limits import Holding, Scope
+from timeball.core.notes import Progress
 from timeball.core.payload import decode_value
 from timeball.core.records import (
     DecidedOccurrence,
@@ -51,7 +52,7 @@ def job_of(row: Row) -> Job:
     """Return the job of a row of ``get.sql`` or ``jobs.sql``."""
     (id_, uuid, kind, queue, priority, state, turn, attempts, failures, crashes) = row[:10]
     (max_retries, created_at, run_at, began_at, ended_at, worker) = row[10:16]
-    (reason, error_type, error, args, result, expires_at, key) = row[16:]
+    (reason, error_type, error, args, result, expires_at, key, *said) = row[16:]
     return Job(
         id=id_,
         uuid=uuid,
@@ -76,7 +77,14 @@ def job_of(row: Row) -> Job:
         args=decode_value(args),
         result=decode_value(result),
         key=key,
+        progress=_progress(*said) if said else None,
     )
+
+
+def _progress(
+    done: float | None, total: float | None, note: str | None, turn: int, at: datetime
+) -> Progress | None:
+    return None if done is None else Progress(done, total, note, turn, at.astimezone(UTC))
 
 
 def schedule_of(row: Row) -> Schedule:

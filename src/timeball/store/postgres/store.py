@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import UTC
 from threading import Event
 from typing import Any
 from uuid import UUID, uuid5
@@ -22,6 +23,7 @@ import psycopg
 from timeball.core.dependencies import Parent
 from timeball.core.history import JobHistory
 from timeball.core.limits import Holding, Limit, Scope
+from timeball.core.notes import LogLine, Note
 from timeball.core.payload import storable
 from timeball.core.records import (
     AGING_DEFAULT_S,
@@ -49,7 +51,7 @@ from timeball.store.postgres.connections import (
     refusal,
     statement,
 )
-from timeball.store.postgres.encoding import encode_specs, settlement_columns
+from timeball.store.postgres.encoding import encode_notes, encode_specs, settlement_columns
 from timeball.store.postgres.listen import DIRECT, listen, wake_channel
 from timeball.store.postgres.queues import PostgresQueues
 from timeball.store.postgres.readers import histories, holdings, job_of, parent_of
@@ -300,6 +302,10 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         moved, next_due_s, self._looked_at = rows[0]
         return Promoted(moved, next_due_s)
 
+    def note(self, notes: Sequence[Note]) -> set[int]:
+        """See `Store.note`."""
+        return {row[0] for row in self._run("note", notes=encode_notes(notes))} if notes else set()
+
     # Limits
 
     def limit(self, scope: Scope, name: str, at_once: int | None) -> None:
@@ -366,6 +372,14 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         if not rows:
             raise JobNotFound(uuid)
         return job_of(rows[0])
+
+    def logs(self, uuid: UUID) -> list[LogLine]:
+        """See `Store.logs`."""
+        rows = self._run("logs", uuid=uuid)
+        if not rows:
+            raise JobNotFound(uuid)
+        found = [(turn, at, text) for turn, at, text in rows if at is not None]
+        return [LogLine(turn, at.astimezone(UTC), text) for turn, at, text in found]
 
     def ended(self, uuids: Collection[UUID]) -> set[UUID]:
         """See `Store.ended`."""

@@ -265,6 +265,26 @@ CREATE TABLE timeball.occurrence (
     CONSTRAINT occurrence_reason CHECK (decision = 'fired' OR reason IS NOT NULL)
 );
 
+-- How far a job says that it is: the latest word of its latest attempt.
+CREATE TABLE timeball.progress (
+    job_id bigint PRIMARY KEY,
+    turn   integer NOT NULL,
+    done   double precision NOT NULL,
+    total  double precision,
+    note   text,
+    at     timestamptz NOT NULL DEFAULT timeball.clock()
+);
+
+-- The newest lines that a job has logged.
+CREATE TABLE timeball.logged (
+    job_id bigint NOT NULL,
+    turn   integer NOT NULL,
+    n      bigint NOT NULL,
+    at     timestamptz NOT NULL,
+    text   text NOT NULL,
+    PRIMARY KEY (job_id, turn, n)
+);
+
 -- How far deletions of jobs have come, and how many there were. At most one row.
 CREATE TABLE timeball.deletion (
     id   boolean PRIMARY KEY DEFAULT true CHECK (id),

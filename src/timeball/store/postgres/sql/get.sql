@@ -3,8 +3,10 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, job
     jobs.attempts, jobs.failures, jobs.crashes, jobs.max_retries, jobs.created_at, jobs.run_at,
     coalesce(owner.at, jobs.began_at), jobs.ended_at, coalesce(owner.worker, jobs.worker),
     jobs.reason, jobs.error_type, jobs.error, jobs.args::text, jobs.result::text,
-    jobs.expires_at, jobs.key
+    jobs.expires_at, jobs.key,
+    progress.done, progress.total, progress.note, progress.turn, progress.at
 FROM timeball.jobs
+LEFT JOIN timeball.progress ON progress.job_id = jobs.id
 LEFT JOIN LATERAL (
     SELECT granted.worker, granted.at
     FROM timeball.latest_entry(jobs.id) AS entry
