@@ -11,6 +11,10 @@ import pytest
 from tests.cli.invoking import document, invoke, said
 from tests.store.world import NOON, World, end, schedule
 
+from timeball.cli.job_text import state_line
+from timeball.cli.jobs import follow
+from timeball.client import Client
+from timeball.core.notes import Line, Note
 from timeball.core.records import Decision, Firing, OccurrenceDecision, Standing
 from timeball.core.states import Ending, State
 
@@ -354,3 +358,39 @@ def test_a_withdrawn_schedule_does_not_spoil_the_audit(world: World) -> None:
     fire(world, at_hours=1, cursor_hours=1)
     world.store.withdraw("app", keep=())
     assert invoke("audit").exit_code == 0
+
+
+# what a job says of itself ---------------------------------------------------------------------
+
+
+def test_show_tells_how_far_a_job_is_and_what_it_has_logged(world: World) -> None:
+    turn = world.start(world.worker())
+    lines = [Line(1, 0.0, "begins"), Line(2, 0.0, "goes on")]
+    world.store.note([Note(turn.job_id, 1, (3.0, 12.0, "files"), lines)])
+    text = said("jobs", "show", str(turn.uuid), "--utc")
+    assert "progress  3 of 12 (25 %) files" in text
+    assert text.splitlines()[-3:] == [
+        "log",
+        "    2026-03-01 12:00:00+00:00  turn 1  begins",
+        "    2026-03-01 12:00:00+00:00  turn 1  goes on",
+    ]
+    job = document("jobs", "show", str(turn.uuid), "--json")["job"]
+    assert job["progress"] == {
+        "done": 3.0,
+        "total": 12.0,
+        "note": "files",
+        "turn": 1,
+        "at": "2026-03-01T12:00:00Z",
+    }
+    assert [line["text"] for line in job["log"]] == ["begins", "goes on"]
+
+
+def test_watch_tells_each_step(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    seen = follow(Client(world.store), world.job(turn))
+    assert next(seen).progress is None
+    world.store.note([Note(turn.job_id, 1, (1.0, None, None), ())])
+    assert state_line(next(seen), utc=True).endswith("running 1")
+    world.settle(worker, end(turn))
+    assert state_line(next(seen), utc=True).endswith("succeeded")

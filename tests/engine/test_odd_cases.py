@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.engine.conftest import PATIENCE_S, eventually
 
-from timeball import DeadlockError, Retry, Scheduler, SchedulerClosed
+from timeball import Context, DeadlockError, Retry, Scheduler, SchedulerClosed
 from timeball.core.records import CancelAnswer
 from timeball.core.states import State
 from timeball.errors import JobFailed
@@ -321,3 +321,14 @@ def test_only_the_last_jobs_are_remembered_where_told_so(scheduler: Make) -> Non
     forgetful = scheduler(keep_results="none")
     assert forgetful.submit(pow, 2, 3).result(PATIENCE_S) == 8
     assert forgetful.sets()["completed"] == set()
+
+
+def test_a_job_written_for_a_worker_may_say_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    def call(ctx: Context) -> str:
+        ctx.progress(1, 2, "half")
+        ctx.log("a line")
+        return "done"
+
+    with caplog.at_level("INFO", logger="timeball.job"), Scheduler(1) as scheduler:
+        assert scheduler.submit(call).result() == "done"
+    assert "a line" in caplog.messages

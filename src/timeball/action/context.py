@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
+from timeball.action.notebook import Key, Notebook
 from timeball.action.parents import ParentJob
 from timeball.core.records import Turn
 from timeball.core.retry import WAIT_LIMIT_S
@@ -108,6 +109,29 @@ class Lent(NamedTuple):
     parents: Callable[[], list[ParentJob]] | None = None
     """Reads what the job comes after."""
 
+    notebook: Notebook | None = None
+    """Where it is kept what the job says."""
+
+
+class JobLog(logging.LoggerAdapter[logging.Logger]):
+    """A job's logger. Call it, as in ``ctx.log("halfway")``, and the line is kept with the job."""
+
+    def __init__(self, facts: dict[str, object], notebook: Notebook | None, key: Key) -> None:
+        super().__init__(_log, facts)
+        self._notebook = notebook
+        self._key = key
+
+    def __call__(self, text: object) -> None:
+        """Keep a line with the job: `Client.logs` and ``timeball jobs show`` tell the newest.
+
+        The newest 200 lines and 64 KiB are kept. Never waits, and never fails. In a `Scheduler`
+        it is a record of level INFO.
+        """
+        if self._notebook is None:
+            self.info("%s", text)
+        else:
+            self._notebook.log(self._key, text)
+
 
 NOTHING_LENT: Final = Lent()
 
@@ -184,10 +208,25 @@ class Context:
         return [] if self._lent.parents is None else self._lent.parents()
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose records carry the job's id, kind and attempt."""
-        facts = {"job": str(self.id), "kind": self.kind, "attempt": self.attempt}
-        return logging.LoggerAdapter(_log, facts)
+    def log(self) -> JobLog:
+        """A logger whose records carry the job's id, kind and attempt; see `JobLog` for lines."""
+        facts: dict[str, object] = {"job": str(self.id), "kind": self.kind}
+        facts["attempt"] = self.attempt
+        return JobLog(facts, self._lent.notebook, (self.job_id, self.turn))
+
+    def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
+        """Say how far this attempt is; the latest word is kept, written once a second at most.
+
+        Never waits, and never fails. `Client.get`, ``timeball jobs show`` and ``watch`` tell it.
+        In a `Scheduler` nobody hears it.
+
+        Args:
+            done: What is done, in whatever unit.
+            total: What there is to do, in the same unit.
+            note: A few words.
+        """
+        if self._lent.notebook is not None:
+            self._lent.notebook.progress((self.job_id, self.turn), done, total, note)
 
     def cancelled(self) -> bool:
         """Return whether this attempt should stop: it was asked to, or its time is up.

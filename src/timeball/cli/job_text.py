@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from timeball.cli.output import iso, shown
+from timeball.core.notes import LogLine
 from timeball.core.records import Job
 from timeball.core.redaction import redacted_value
-from timeball.core.states import State
+from timeball.core.states import TERMINAL, State
 
 _SUMMARY_MAX = 60
 
@@ -26,13 +27,33 @@ def job_record(job: Job) -> dict[str, Any]:
     record["args"] = redacted_value("", job.args)
     for name in ("created_at", "run_at", "expires_at", "began_at", "ended_at"):
         record[name] = iso(record[name]) if record[name] else None
+    if job.progress is not None:
+        record["progress"] = {**job.progress._asdict(), "at": iso(job.progress.at)}
     return record
 
 
 def state_line(job: Job, *, utc: bool) -> str:
     """Return what a job does now, as one line."""
     instant = job.ended_at or job.began_at or job.created_at
-    return f"{shown(instant, utc=utc)}  {job.state}{f' {said}' if (said := _why(job)) else ''}"
+    words = [shown(instant, utc=utc), "", str(job.state), _why(job), progress_text(job)]
+    return " ".join(word for n, word in enumerate(words) if word or n == 1)
+
+
+def progress_text(job: Job) -> str:
+    """Return how far a job says that it is; nothing where it says nothing, or has ended."""
+    if job.progress is None or job.state in TERMINAL:
+        return ""
+    done, total, note, *_ = job.progress
+    parts = [f"{done:g}"]
+    if total is not None:
+        parts += [f"of {total:g}"] + ([f"({100 * done / total:.0f} %)"] if total else [])
+    return " ".join([*parts, note or ""]).strip()
+
+
+def log_lines(lines: Iterable[LogLine], *, utc: bool) -> Iterator[str]:
+    """Yield what a job has logged, for people."""
+    for line in lines:
+        yield f"{shown(line.at, utc=utc)}  turn {line.turn}  {line.text}"
 
 
 def summary(job: Job) -> str:
@@ -47,6 +68,7 @@ def job_lines(job: Job, *, utc: bool) -> Iterator[str]:
         "job": f"{job.uuid} (number {job.id})",
         "kind": job.kind,
         "state": job.state,
+        "progress": progress_text(job),
         "reason": job.reason,
         "queue": f"{job.queue}, priority {job.priority}",
         "key": job.key,

@@ -12,6 +12,7 @@ from timeball.cli import ended_jobs
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.job_search import find
 from timeball.cli.output import (
+    iso,
     json_option,
     shown,
     utc_option,
@@ -97,15 +98,19 @@ def list_(**options: Any) -> None:
 @dsn_option
 def show(job_id: str, *, as_json: bool, utc: bool, dsn: str | None) -> None:
     """Show one job. ID: its uuid, the beginning of it, or its number."""
-    from timeball.cli.job_text import job_lines, job_record
+    from timeball.cli.job_text import job_lines, job_record, log_lines
 
     with opened(dsn) as client:
-        job = find(client, job_id)
+        found = client.get(find(client, job_id).uuid)
+        said = client.logs(found.uuid)
     if as_json:
-        write_json({"job": job_record(job)})
+        texts = [{"turn": line.turn, "at": iso(line.at), "text": line.text} for line in said]
+        write_json({"job": {**job_record(found), "log": texts}})
         return
-    for line in job_lines(job, utc=utc):
+    for line in [*job_lines(found, utc=utc), *(["log"] if said else [])]:
         write(line)
+    for line in log_lines(said, utc=utc):
+        write(f"    {line}")
 
 
 @command.command("watch")
@@ -149,7 +154,7 @@ def _cancel(client: Client, job_id: str) -> CancelAnswer:
 
 
 def follow(client: Client, job: Job) -> Iterator[Job]:
-    """Yield a job, and again whenever its state or attempt has changed, until it has ended."""
+    """Yield a job, and again whenever its state, attempt or progress has changed, to its end."""
     from timeball.core.states import TERMINAL
 
     yield job
@@ -157,7 +162,7 @@ def follow(client: Client, job: Job) -> Iterator[Job]:
     while job.state not in TERMINAL:
         time.sleep(rest_s)
         seen, job = job, client.get(job.uuid)
-        if (job.state, job.turn) != (seen.state, seen.turn):
+        if (job.state, job.turn, job.progress) != (seen.state, seen.turn, seen.progress):
             rest_s = _POLL_FIRST_S
             yield job
         else:

@@ -14,6 +14,7 @@ from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
 from timeball.core.limits import Limit
+from timeball.core.notes import LogLine
 from timeball.core.queues import Queue
 from timeball.core.records import (
     CancelAnswer,
@@ -110,6 +111,10 @@ class AsyncClient:
     async def get(self, job: Handle | UUID) -> Job:
         """See `Client.get`."""
         return await asyncio.to_thread(self.client.get, job)
+
+    async def logs(self, job: Handle | UUID) -> list[LogLine]:
+        """See `Client.logs`."""
+        return await asyncio.to_thread(self.client.logs, job)
 
     async def counts(self, queue: str | None = None) -> dict[State, int]:
         """See `Client.counts`."""

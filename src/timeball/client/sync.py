@@ -21,6 +21,7 @@ from timeball.client.operator import Operator
 from timeball.client.queues import Queues
 from timeball.client.schedules import Schedules
 from timeball.client.specs import OPTIONS, job_spec, job_specs
+from timeball.core.notes import LogLine
 from timeball.core.records import CancelAnswer, Job, JobSpec
 from timeball.core.states import State
 from timeball.errors import UsageError
@@ -160,6 +161,14 @@ class Client(Schedules, Operator, Limits, Queues):
             JobNotFound: No job has that id.
         """
         return self.store.get(uuid_of(job))
+
+    def logs(self, job: Handle | UUID) -> list[LogLine]:
+        """Return the newest lines that a job has logged by `ctx.log(…)`, oldest first.
+
+        Raises:
+            JobNotFound: No job has that id.
+        """
+        return self.store.logs(uuid_of(job))
 
     def jobs(self, **only: Any) -> list[Job]:
         """Return a page of jobs, newest first.

@@ -23,6 +23,7 @@ from contextvars import Context as Variables
 from dataclasses import replace
 from functools import partial
 from struct import Struct
+from threading import Lock
 from typing import Any, Final
 
 from timeball.action.python import failure, steered
@@ -31,7 +32,7 @@ from timeball.core.payload import storable
 from timeball.core.retry import Retry
 from timeball.errors import UsageError
 
-READY, FAILED, DONE, ENDED = b"r", b"f", b"d", b"e"
+READY, FAILED, DONE, ENDED, SAID = b"r", b"f", b"d", b"e", b"s"
 PROTOCOL: Final = 5
 
 _HEAD: Final = Struct("<QQ")
@@ -116,6 +117,30 @@ def _read(fd: int, wait: Waiting | None) -> bytes:
     return chunk
 
 
+class _Mouth:
+    """Where a child answers, and where its job may say something before that."""
+
+    def __init__(self) -> None:
+        self.answers = -1
+        self._lock = Lock()
+
+    def send(self, tag: bytes, body: bytes) -> None:
+        with self._lock:  # a thread of the job may be saying something
+            send(self.answers, tag, body)
+
+
+_MOUTH: Final = _Mouth()
+
+
+def say(value: object) -> None:
+    """Tell the parent something, from a job or a thread of it; see `Processes`.
+
+    Raises:
+        OSError: Nobody will ever hear it.
+    """
+    _MOUTH.send(SAID, _dumps(value))
+
+
 def check_call(call: Callable[..., Any]) -> None:
     """Refuse what a child could not be told to call.
 
@@ -155,7 +180,7 @@ def _main_can_be_imported() -> bool:
 
 def serve(jobs: int, answers: int) -> None:
     """Carry out what comes through `jobs` until it is closed."""
-    own = os.getpid()
+    own, _MOUTH.answers = os.getpid(), answers
     # Who has forked in a job must not keep the pipes: their end is how the parent sees ours.
     for fd in (jobs, answers):
         os.register_at_fork(after_in_child=partial(os.close, fd))
@@ -171,7 +196,7 @@ def serve(jobs: int, answers: int) -> None:
             # The job has forked and did not stop the copy, which must not answer as well.
             os._exit(_FORKED_COPY)
         try:
-            send(answers, *answer)
+            _MOUTH.send(*answer)
         except BrokenPipeError:
             return  # nobody waits for it any more
         if answer[0] == FAILED:

@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from signal import Signals
 from typing import Final, Literal
 
-from timeball.engine.process_child import Body, Frame, Waiting, receive, send
+from timeball.engine.process_child import SAID, Body, Frame, Waiting, receive, send
 from timeball.engine.process_minder import START
 
 StartMethod = Literal["forkserver", "spawn"]
@@ -30,6 +31,8 @@ class Child:
     """The parent's ends of the pipes of one child."""
 
     def __init__(self, jobs: int, answers: int) -> None:
+        self.told: Callable[[Body], object] = len
+        """Called with what its job says before it answers."""
         os.set_blocking(jobs, False)
         self._jobs = jobs
         self._answers = answers
@@ -49,7 +52,9 @@ class Child:
         send(self._jobs, tag, body, partial(_await, self._writable, until))
         # Where nothing but the answer is waited for, the read itself does the waiting.
         wait: Waiting | None = None if until is None else partial(_await, self._readable, until)
-        return receive(self._answers, wait)
+        while (heard := receive(self._answers, wait))[0] == SAID:
+            self.told(heard[1])
+        return heard
 
     def close(self) -> None:
         """Hang up. More than once is harmless."""

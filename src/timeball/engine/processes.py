@@ -69,6 +69,7 @@ class ProcessSlot:
         start_method: "forkserver": a child is the copy of a small process without threads that
             has imported only Timeball. "spawn": it is a fresh interpreter, which is slower.
         grace_s: Seconds between SIGTERM and SIGKILL.
+        told: Called, in the thread that waits for a job, with what it says by `say`.
 
     Raises:
         UsageError: One of them can never work.
@@ -80,6 +81,7 @@ class ProcessSlot:
         initializer: Callable[[], object] | None = None,
         start_method: StartMethod = "forkserver",
         grace_s: float = 5.0,
+        told: Callable[[Any], object] | None = None,
     ) -> None:
         if initializer is not None:
             check_call(initializer)
@@ -90,6 +92,7 @@ class ProcessSlot:
         self._initializer = initializer
         self._start_method = start_method
         self._grace_s = grace_s
+        self._told = told
         self._busy = Lock()
         # Held for moments only. Re-entrant: a signal handler may raise the sign of a job that
         # this very thread is about to begin or to end.
@@ -221,6 +224,9 @@ class ProcessSlot:
         except OSError:
             self._end_minder()
             raise
+        if self._told is not None:
+            told = self._told
+            self._child.told = lambda body: told(pickle.loads(body))  # noqa: S301 - our own child
         if self._halted:
             self._say(STOP)  # the one before may have come too early
         try:
@@ -322,6 +328,7 @@ class Processes:
         start_method: "forkserver": a process is the copy of a small one without threads that has
             imported only Timeball. "spawn": it is a fresh interpreter, which is slower.
         grace_s: Seconds between SIGTERM and SIGKILL for a job that is to end.
+        told: Called, from any thread, with what jobs say by `timeball.engine.process_child.say`.
 
     Raises:
         UsageError: One of them can never work.
@@ -333,9 +340,14 @@ class Processes:
         initializer: Callable[[], object] | None = None,
         start_method: StartMethod = "forkserver",
         grace_s: float = 5.0,
+        told: Callable[[Any], object] | None = None,
     ) -> None:
         self._make = partial(
-            ProcessSlot, initializer=initializer, start_method=start_method, grace_s=grace_s
+            ProcessSlot,
+            initializer=initializer,
+            start_method=start_method,
+            grace_s=grace_s,
+            told=told,
         )
         self._lock = Lock()
         self._slots = [self._make()]

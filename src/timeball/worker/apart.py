@@ -8,18 +8,22 @@ code. But nothing raises the stop sign of the context: who is to stop gets SIGTE
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind
+from timeball.action.notebook import Notebook
 from timeball.action.parents import parent_jobs
 from timeball.action.python import carry_out, timeout_of
 from timeball.action.registry import DEFAULT
 from timeball.core.dependencies import Parent
+from timeball.core.notes import Note
 from timeball.core.outcomes import Outcome, Raised
 from timeball.core.records import Turn
 from timeball.core.retry import Retry
+from timeball.engine.process_child import say
 from timeball.engine.processes import Processes
 from timeball.engine.runner import Done, Lost, Runner
 from timeball.observe.transitions import LogFormat, configure
@@ -31,15 +35,19 @@ _RETRY: Final = Retry()
 """For what goes wrong before the kind has a say."""
 
 
-def processes(loads: Sequence[Load], log: LogFormat, grace_s: float) -> Processes:
+def processes(
+    loads: Sequence[Load], log: LogFormat, grace_s: float, notebook: Notebook | None = None
+) -> Processes:
     """Return where attempts run apart; nothing is started before the first one.
 
     Args:
         loads: Where the kinds come from.
         log: How the processes write their log.
         grace_s: Seconds between SIGTERM and SIGKILL.
+        notebook: Where it is collected what attempts say; None: nobody hears it.
     """
-    return Processes(initializer=partial(load, tuple(loads), log), grace_s=grace_s)
+    told = None if notebook is None else notebook.merge
+    return Processes(initializer=partial(load, tuple(loads), log), grace_s=grace_s, told=told)
 
 
 def load(loads: tuple[Load, ...], log: LogFormat) -> None:
@@ -77,4 +85,17 @@ def attempt(turn: Turn, parents: tuple[Parent, ...] = ()) -> Outcome:
             again=False,
             reason="not-importable",
         )
-    return carry_out(kind, turn, StopSign(), Lent(None, partial(parent_jobs, parents)))
+    lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK)
+    outcome = carry_out(kind, turn, StopSign(), lent)
+    _NOTEBOOK.flush()
+    return outcome
+
+
+def _hand_over(notes: Sequence[Note]) -> set[int]:
+    """Tell the worker what this process has collected: it keeps it until it is written."""
+    with suppress(OSError):  # then it is dead, and so is this process
+        say(notes)
+    return {note.job_id for note in notes}
+
+
+_NOTEBOOK: Final = Notebook(_hand_over)

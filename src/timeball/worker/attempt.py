@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from timeball.action.context import NOTHING_LENT, Lent, StopSign
 from timeball.action.kind import Kind, RunsIn
+from timeball.action.notebook import Notebook
 from timeball.action.parents import parent_jobs
 from timeball.action.python import carry_out, carry_out_async, failure
 from timeball.core.dependencies import Parent
@@ -58,6 +59,9 @@ class Bench(NamedTuple):
 
     transactions: Transactions | None = None
     """For transactional jobs."""
+
+    notebook: Notebook | None = None
+    """Where it is collected what attempts say."""
 
     guard: Guard | None = None
     """For exclusive jobs."""
@@ -134,9 +138,8 @@ class TurnAttempt:
         read = self._bench.parents
         if self.kind.parameters.context is None:
             return NOTHING_LENT
-        if read is None:
-            return Lent(connection)
-        return Lent(connection, lambda: parent_jobs(read(self.turn.job_id)))
+        parents = None if read is None else lambda: parent_jobs(read(self.turn.job_id))
+        return Lent(connection, parents, self._bench.notebook)
 
     def _run_apart(self, runner: Runner) -> Settlement:
         """Carry it out in a process that has no store: what it may ask for goes along."""

@@ -27,6 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from timeball.action.minder import PR_SET_PDEATHSIG, prctl
+from timeball.action.notebook import Notebook
 from timeball.action.own_kinds import serve
 from timeball.action.registry import DEFAULT, Registry
 from timeball.chance import draw
@@ -230,15 +231,8 @@ def work(brief: Brief, link: Link) -> None:
     if lines is not None:
         tellers.append(lines)
     worker.tell(*tellers, herald=None if lines is None else lines.begun)
-    guard = Guard(begun, brief.worker.lease_s)
-    worker.lend(
-        apart=processes(brief.loads, brief.log, brief.worker.grace_s),
-        transactions=store.transactions,
-        guard=guard,
-        alone=processes(
-            brief.loads, brief.log, min(brief.worker.grace_s, GRACE * brief.worker.lease_s)
-        ),
-    )
+    notebook, guard = Notebook(store.note), Guard(begun, brief.worker.lease_s)
+    worker.lend(transactions=store.transactions, guard=guard, **_means(brief, notebook))
     if any(kind.exclusive for kind in DEFAULT.values()):
         Thread(target=guard.run, args=(done,), daemon=True).start()
     link.govern(worker)
@@ -248,8 +242,20 @@ def work(brief: Brief, link: Link) -> None:
         worker.work()
     finally:
         done.set()
+        notebook.close()
         listener.join(_LISTENER_S)
         store.close()
+
+
+def _means(brief: Brief, notebook: Notebook) -> dict[str, Any]:
+    """Return where attempts run apart, and where it is collected what any of them says."""
+    grace_s = brief.worker.grace_s
+    alone_s = min(grace_s, GRACE * brief.worker.lease_s)
+    return {
+        "notebook": notebook,
+        "apart": processes(brief.loads, brief.log, grace_s, notebook),
+        "alone": processes(brief.loads, brief.log, alone_s, notebook),
+    }
 
 
 def main() -> None:
