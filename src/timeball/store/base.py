@@ -171,8 +171,7 @@ class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
         A settlement is accepted iff its turn was granted to this worker by the lease it
         names and has not ended. Others change nothing; stale ones are recorded. LOST says that
         the attempt took its process with it: it costs a crash, and one too many fails the job.
-        One with the reason UNCOMMITTED is "already" where the turn has ended as this worker's
-        success: the commit of which it never heard was done.
+        UNCOMMITTED is "already" where the turn has ended in this worker's success after all.
         """
         ...
 
