@@ -77,22 +77,28 @@ def _send_rest(fd: int, rest: memoryview, wait: Waiting | None) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def receive(fd: int, wait: Waiting | None = None) -> tuple[bytes, Body]:
+def receive(
+    fd: int, wait: Waiting | None = None, ahead: bytearray | None = None
+) -> tuple[bytes, Body]:
     """Read one frame.
 
     Args:
         fd: A pipe.
         wait: Returns once there is something to read; None to be held up in the read.
+        ahead: Keeps what was read of the frames that follow; None: none follows unasked.
 
     Raises:
         EOFError: The other side is gone.
     """
-    begun = _read(fd, wait)
+    begun = bytes(ahead) if ahead else _read(fd, wait)
     while len(begun) < _HEAD.size:
         begun += _read(fd, wait)
     tag_size, body_size = _HEAD.unpack_from(begun)
     body_at = _HEAD.size + tag_size
     size = body_at + body_size
+    if ahead is not None:
+        ahead[:] = begun[size:]
+        begun = begun[:size]
     if len(begun) == size:
         return begun[_HEAD.size : body_at], begun[body_at:]
     whole = memoryview(bytearray(size))

@@ -33,6 +33,7 @@ class Child:
     def __init__(self, jobs: int, answers: int) -> None:
         self.told: Callable[[Body], object] = len
         """Called with what its job says before it answers."""
+        self._ahead = bytearray()
         os.set_blocking(jobs, False)
         self._jobs = jobs
         self._answers = answers
@@ -52,7 +53,7 @@ class Child:
         send(self._jobs, tag, body, partial(_await, self._writable, until))
         # Where nothing but the answer is waited for, the read itself does the waiting.
         wait: Waiting | None = None if until is None else partial(_await, self._readable, until)
-        while (heard := receive(self._answers, wait))[0] == SAID:
+        while (heard := receive(self._answers, wait, self._ahead))[0] == SAID:
             self.told(heard[1])
         return heard
 
