@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from timeball.action.context import Context as Context
     from timeball.action.context import Snooze as Snooze
     from timeball.action.http_kind import http as http
+    from timeball.action.own_command import command as command
     from timeball.action.registry import cron as cron
     from timeball.action.registry import job as job
     from timeball.action.secret import Secret as Secret
@@ -64,6 +65,7 @@ _HOMES = {
     "StoreUnavailable": "errors",
     "TimeballError": "errors",
     "UsageError": "errors",
+    "command": "action.own_command",
     "connect": "client",
     "connect_async": "client",
     "cron": "action.registry",

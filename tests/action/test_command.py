@@ -236,7 +236,7 @@ def test_a_flood_of_output_neither_blocks_nor_grows_memory() -> None:
 
 
 def test_what_was_still_in_the_pipe_at_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 16)  # read so slowly that the command ends first
+    monkeypatch.setattr(module, "CHUNK", 16)  # read so slowly that the command ends first
     assert sh("head -c 60000 /dev/zero").output_bytes == 60_000
 
 
@@ -248,7 +248,7 @@ def test_any_byte_comes_out_storable() -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.integers(0, 100))
 def test_what_is_kept_are_the_two_ends(chunks: list[bytes], keep: int) -> None:
-    output = module._Output(keep)
+    output = module.Output(keep)
     for chunk in chunks:
         output.add(chunk.hex().encode())
     written = b"".join(chunks).hex()

@@ -24,22 +24,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from timeball.action.command_limits import RLIMITS, check_limits
+from timeball.action.command_output import CHUNK, Output
 from timeball.errors import UsageError
 
 _MINDER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("minder.py")))
 _NOT_STARTED = 126
-_CHUNK = 1 << 16
 _PIPE_MAX = 1 << 20  # the most that Linux lets a pipe hold, unless root says otherwise
 # What the minder may take beyond the grace before it is given up: its patience with the kernel
 # (10 s) and some room for a loaded machine.
 _MINDER_PATIENCE_S = 20.0
-
-# PostgreSQL stores no NUL, and a terminal should not obey the rest; tab and line ends stay.
-_STORABLE = (
-    {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n\r"}
-    | {0x7F: 0x2421}
-    | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +52,8 @@ class Command:
             LOGNAME are for `env` to say.
         no_new_privs: Whether set-user-id programs such as sudo gain nothing. None means yes,
             except where `user` is given, as a system crontab expects.
+        limits: What each of its processes may take, see `timeball.action.command_limits`, such as
+            ``{"memory_bytes": 1 << 30, "cpu_s": 60}``. Memory images of crashes are never written.
         timeout_s: End the command after so many seconds; None is never.
         grace_s: Seconds between SIGTERM and SIGKILL.
         output_max: Bytes kept of stdout and stderr together: half from the start, half from the
@@ -75,6 +71,7 @@ class Command:
     stdin: bytes = b""
     user: str | None = None
     no_new_privs: bool | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
     timeout_s: float | None = None
     grace_s: float = 5.0
     output_max: int = 1 << 20
@@ -90,6 +87,7 @@ class Command:
             _check_text("user", self.user)
         if not isinstance(self.stdin, bytes):
             raise UsageError("stdin must be bytes: encode the text, for instance text.encode()")
+        check_limits(self.limits)
         self._check_bounds()
 
     def _check_program(self) -> None:
@@ -212,7 +210,7 @@ class _Attempt:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._output = _Output(command.output_max)
+        self._output = Output(command.output_max)
         self._exit_code: int | None = None
         self._signal: int | None = None
         self._stopped_by: str | None = None
@@ -286,7 +284,7 @@ class _Attempt:
         left_s = min(3600.0, max(0.0, until - time.monotonic()))
         over: set[str] = set()
         for key, _events in selector.select(left_s):
-            chunk = b"" if key.data == "cancelled" else os.read(key.fd, _CHUNK)
+            chunk = b"" if key.data == "cancelled" else os.read(key.fd, CHUNK)
             if key.data == "output":
                 self._output.add(chunk)
             else:
@@ -298,9 +296,9 @@ class _Attempt:
 
     def _drain(self, output: int) -> None:
         """Take what is left in the pipe; bounded, for the case that somebody still writes."""
-        for _ in range(_PIPE_MAX // _CHUNK):
+        for _ in range(_PIPE_MAX // CHUNK):
             try:
-                chunk = os.read(output, _CHUNK)
+                chunk = os.read(output, CHUNK)
             except BlockingIOError:
                 return
             if not chunk:
@@ -321,38 +319,6 @@ class _Attempt:
             self._exit_code, self._signal = (code, None) if code >= 0 else (None, -code)
 
 
-class _Output:
-    """The first and the last part of an output of any length, in bounded memory."""
-
-    def __init__(self, keep: int) -> None:
-        self.total = 0
-        self._head_max = keep // 2
-        self._tail_max = keep - self._head_max
-        self._head = bytearray()
-        self._tail = bytearray()
-
-    def add(self, chunk: bytes) -> None:
-        """Append to the output."""
-        self.total += len(chunk)
-        room = self._head_max - len(self._head)
-        self._head += chunk[:room]
-        self._tail += chunk[room:]
-        # Trimmed at twice its size, so that each byte is moved once on average.
-        if len(self._tail) > 2 * self._tail_max + _CHUNK:
-            self._trim()
-
-    def text(self) -> str:
-        """What was kept, as text any database can store, and a line about what was not."""
-        self._trim()
-        left_out = self.total - len(self._head) - len(self._tail)
-        gap = f"\n[timeball: {left_out} bytes left out]\n" if left_out else ""
-        kept = bytes(self._head) + gap.encode() + bytes(self._tail)
-        return kept.decode("utf-8", "replace").translate(_STORABLE)
-
-    def _trim(self) -> None:
-        del self._tail[: max(0, len(self._tail) - self._tail_max)]
-
-
 def _brief(command: Command, extra_env: Mapping[str, str]) -> bytes:
     """The brief for the minder, in the format that `minder.Brief` describes."""
     _check_environment(extra_env)
@@ -361,13 +327,20 @@ def _brief(command: Command, extra_env: Mapping[str, str]) -> bytes:
     guarded = command.user is None if command.no_new_privs is None else command.no_new_privs
     fields = (
         *(str(os.getpid()), repr(float(command.grace_s)), str(int(guarded))),
-        *(command.user or "", command.cwd or "", str(len(argv)), str(len(env))),
+        *(command.user or "", command.cwd or "", _limits(command.limits)),
+        *(str(len(argv)), str(len(env))),
         *argv,
         *(f"{name}={value}" for name, value in env.items()),
         "",
     )
     body = "\0".join(fields).encode("utf-8", "surrogateescape") + command.stdin
     return b"%d\n%b" % (len(body), body)
+
+
+def _limits(limits: Mapping[str, int]) -> str:
+    """Return limits as the brief has them: number of the resource and the most of it."""
+    wanted = {"core_bytes": 0, **limits}
+    return ",".join(f"{RLIMITS[name]}={most}" for name, most in wanted.items())
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
 from timeball.action.command import Cancellation, Command, CommandEnd, run
@@ -13,27 +13,56 @@ from timeball.action.kind import Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import KindOptions, kind_with
 from timeball.core.outcomes import Outcome, Raised, Returned, Unbegun
-from timeball.core.payload import encode_result
+from timeball.core.payload import encode_result, storable
+from timeball.errors import UsageError
 
 OUTPUT_KEPT: Final = 32_000
-"""Characters of the end of a command's output that its result keeps; an error keeps fewer."""
+"""Characters of a command's output that its result keeps, half of them from its start and half
+from its end; an error keeps fewer."""
 
 _ERROR_KEPT: Final = 12_000
+EXIT_CODE_MAX: Final = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitCodes:
+    """What the exit codes of a command mean.
+
+    Args:
+        success: Those that are one.
+        for_good: Those of failures that no other attempt can mend. All others are tried again.
+
+    Raises:
+        UsageError: One of them is no exit code.
+    """
+
+    success: frozenset[int] = frozenset({0})
+    for_good: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        for code in self.success | self.for_good:
+            if type(code) is not int or not 0 <= code <= EXIT_CODE_MAX:
+                raise UsageError(f"exit code {code!r}: write 0 to {EXIT_CODE_MAX}")
 
 
 def command_kind(
-    name: str, command: Command, *, place: str = "", **options: Unpack[KindOptions]
+    name: str,
+    command: Command,
+    *,
+    codes: ExitCodes | None = None,
+    place: str = "",
+    **options: Unpack[KindOptions],
 ) -> Kind:
     """Return a kind that runs `command` and nothing else.
 
     Its jobs take no arguments. The command finds in its environment TIMEBALL_JOB_ID (also its
     idempotency key), TIMEBALL_KIND, TIMEBALL_ATTEMPT, and for a scheduled one
-    TIMEBALL_SCHEDULE, TIMEBALL_NOMINAL_AT and TIMEBALL_NOMINAL_LOCAL. It succeeded if its exit
-    code is 0.
+    TIMEBALL_SCHEDULE, TIMEBALL_NOMINAL_AT and TIMEBALL_NOMINAL_LOCAL.
 
     Args:
         name: Unique name of the kind.
         command: What to run; its own `timeout_s` counts where neither kind nor job has one.
+        codes: What its exit codes mean.
         place: Where it is defined, such as ``crontab:12``.
         **options: As for ``@job``.
 
@@ -42,20 +71,25 @@ def command_kind(
     """
 
     def call(context: Context) -> Outcome:
-        bounded = command
-        if context.timeout_s is not None:
-            bounded = replace(command, timeout_s=context.timeout_s)
-        cancellation = Cancellation()
-        context.stop.when_raised(cancellation.set)
-        try:
-            return _outcome(run(bounded, cancelled=cancellation, extra_env=_facts(context)))
-        finally:
-            cancellation.close()
+        return attempt(command, context, codes or ExitCodes())
 
     takes = Parameters(accepted=frozenset(), required=frozenset(), context="context")
     # A command is a process anyway, and is killed with its tree from where it was started.
     here = {"runner": "thread", **options}
     return kind_with(name, call, options=here, parameters=takes, place=place or str(command))
+
+
+def attempt(command: Command, context: Context, codes: ExitCodes) -> Outcome:
+    """Run a command once for a job, and return what became of it."""
+    bounded = command
+    if context.timeout_s is not None:
+        bounded = replace(command, timeout_s=context.timeout_s)
+    cancellation = Cancellation()
+    context.stop.when_raised(cancellation.set)
+    try:
+        return _outcome(run(bounded, cancelled=cancellation, extra_env=_facts(context)), codes)
+    finally:
+        cancellation.close()
 
 
 def _facts(context: Context) -> dict[str, str]:
@@ -71,19 +105,19 @@ def _facts(context: Context) -> dict[str, str]:
     return facts
 
 
-def _outcome(end: CommandEnd) -> Outcome:
+def _outcome(end: CommandEnd, codes: ExitCodes) -> Outcome:
     if end.cancelled:
         return Unbegun("stopped")
-    if end.exit_code == 0 and not end.timed_out:
-        result = {"exit_code": 0, "output": end.output[-OUTPUT_KEPT:]}
+    if end.exit_code in codes.success and not end.timed_out:
+        result = {"exit_code": end.exit_code, "output": storable(end.output, OUTPUT_KEPT)}
         return Returned(encode_result(result))
     how = f"exit code {end.exit_code}" if end.signal is None else _signal_name(end.signal)
     if end.timed_out:
         how = f"ran longer than its time, and was ended after {end.duration_s:.1f} s"
     return Raised(
         error_type="CommandFailed",
-        error=f"{how}\n\n{end.output[-_ERROR_KEPT:]}",
-        again=True,
+        error=f"{how}\n\n{storable(end.output, _ERROR_KEPT)}",
+        again=end.timed_out or end.exit_code not in codes.for_good,
         reason="timeout" if end.timed_out else None,
     )
 

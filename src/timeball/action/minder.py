@@ -5,9 +5,8 @@ own beside each command, because only a parent can do what is needed here when t
 
 - fd 0 is the control pipe. It brings a brief (see `Brief`) and stays open: another line, or its end
   because the worker died (even by SIGKILL), ends the command.
-- fd 1 is the status pipe: one line of numbers, written once nothing of the command is left: the
-  wait status (-1 unknown), whether the command was stopped (1) or ended by itself (0), and the
-  processes that even SIGKILL did not end.
+- fd 1 is the status pipe: one line of numbers, once nothing of the command is left: the wait status
+  (-1 unknown), whether it was stopped (1) or ended by itself (0), whom SIGKILL did not end.
 - fd 2 is the output pipe: the command's stdout and stderr, in the order they were written.
 
 The minder is a child subreaper (Linux): whoever loses its parent becomes the minder's child, so
@@ -26,6 +25,7 @@ import ctypes
 import errno
 import os
 import pwd
+import resource
 import select
 import time
 
@@ -57,7 +57,7 @@ class Brief:
     """
 
     def __init__(self, body: bytes) -> None:
-        worker, grace_s, guarded, user, folder, argc, envc, rest = body.split(b"\0", 7)
+        worker, grace_s, guarded, user, folder, limits, argc, envc, rest = body.split(b"\0", 8)
         count = int(argc)
         fields = rest.split(b"\0", count + int(envc))
         self.worker = int(worker)
@@ -65,6 +65,7 @@ class Brief:
         self.no_new_privs = guarded == b"1"
         self.user = user.decode()  # "" for no switch
         self.folder = folder  # "" to stay
+        self.limits = [tuple(map(int, each.split(b"="))) for each in limits.split(b",") if each]
         self.argv = fields[:count]
         self.env = dict(pair.split(b"=", 1) for pair in fields[count:-1])
         self.stdin = fields[-1]
@@ -207,6 +208,8 @@ def become(brief: Brief) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if brief.no_new_privs:
         prctl(PR_SET_NO_NEW_PRIVS, 1)
+    for kind, most in brief.limits:
+        resource.setrlimit(kind, (most, most))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     # Last: a SIGTERM that came since the fork is waiting, and now ends this process.
@@ -309,10 +312,8 @@ def open_nudges() -> tuple[int, int]:
 
 
 def open_worker(pid: int) -> list[int]:
-    """A descriptor that becomes readable when the worker dies; none where there is no pidfd.
-
-    The control pipe says so too, except while a process that the worker forked holds a copy of it.
-    """
+    """A descriptor that becomes readable when the worker dies; none where there is no pidfd."""
+    # The control pipe says so too, unless a process that the worker forked has a copy of it.
     try:
         return [os.pidfd_open(pid)]
     except (AttributeError, OSError):

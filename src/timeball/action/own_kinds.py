@@ -8,7 +8,11 @@ from typing import Final
 from timeball.action.kind import Kind
 from timeball.action.registry import Registry
 
-_HOMES: Final = {"timeball.http": "http_kind", "timeball.sql": "sql_kind"}
+_HOMES: Final = {
+    "timeball.http": "http_kind",
+    "timeball.command": "own_command",
+    "timeball.sql": "sql_kind",
+}
 """By name, the module of this package that defines it as `KIND`, loaded when it is needed."""
 
 
@@ -22,7 +26,7 @@ def own_kind(name: str) -> Kind | None:
 
 
 def serve(registry: Registry) -> None:
-    """Add the kinds of our own whose libraries are installed here."""
+    """Add the kinds of our own that can be carried out here."""
     for name, module in _HOMES.items():
         kind = own_kind(name)
         if kind is not None and import_module(f"timeball.action.{module}").usable():

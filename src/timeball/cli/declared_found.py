@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from timeball.action.own_kinds import own_kind
 from timeball.action.registry import DEFAULT
 from timeball.cli.declaration import Asked, Declared, Fault, Reading
 from timeball.cli.declared_crontab import known_user, owner
@@ -64,7 +65,7 @@ class _Adding:
         notes = list(found.notes)
         match found.runs:
             case KindCall(kind=kind, args=args):
-                known = DEFAULT.get(kind) is not None
+                known = (own_kind(kind) or DEFAULT.get(kind)) is not None
                 if not known:
                     notes.append(_UNKNOWN_KIND)
             case CommandCall():

@@ -1,0 +1,150 @@
+"""`command`: one command as a job, for workers that allow its program.
+
+Whoever may submit jobs could run anything with it. So a worker takes such jobs only where its
+environment names the programs that they may run, in TIMEBALL_COMMAND_ALLOW: whole paths with
+colons between them. A command that the program itself fixes is a kind of its own, and needs no
+such permission: see `timeball.action.command_kind`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypedDict, Unpack
+
+from timeball.action.command import Command
+from timeball.action.command_kind import ExitCodes, attempt
+from timeball.action.context import Context
+from timeball.action.failed import ActionFailed
+from timeball.action.job_call import JobCall
+from timeball.action.kind import Kind
+from timeball.action.parameters import Parameters
+from timeball.action.secret import Secret, SecretUnavailable, revealed
+from timeball.core.outcomes import Outcome
+from timeball.core.redaction import holds_secret
+from timeball.errors import UsageError
+
+ALLOW_VARIABLE: Final = "TIMEBALL_COMMAND_ALLOW"
+TIMEOUT_S: Final = 3600.0
+_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# Variables by which a loader, a shell or an interpreter is made to run something else.
+_STEERING: Final = re.compile(
+    r"LD_.*|DYLD_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|GIT_.*|BASH_.*|ENV|IFS|PATH|SHELLOPTS"
+    r"|PS4|PROMPT_COMMAND|GCONV_PATH|LOCPATH|NLSPATH|TIMEBALL_.*"
+)
+
+
+class CommandOptions(TypedDict, total=False):
+    """What `command` takes besides the words; see there."""
+
+    env: Mapping[str, str | Secret]
+    stdin: str | Secret
+    cwd: str
+    limits: Mapping[str, int]
+    success: Sequence[int]
+    for_good: Sequence[int]
+
+
+def usable() -> bool:
+    """Return whether this worker allows any program."""
+    return bool(_allowed())
+
+
+def _allowed() -> list[str]:
+    return [path for path in os.environ.get(ALLOW_VARIABLE, "").split(":") if path]
+
+
+def _check(args: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if the arguments of a job can never work."""
+    argv, env = args.get("argv"), args.get("env", {})
+    if isinstance(argv, str) or not isinstance(argv, Sequence) or not argv:
+        raise UsageError("argv is a list of the program and its arguments: ['/bin/ls', '-l']")
+    if not (isinstance(argv[0], str) and argv[0].startswith("/")):
+        raise UsageError(f"the program is {argv[0]!r}: write its whole path, such as /bin/ls")
+    if not isinstance(env, Mapping):
+        raise UsageError('env is no table: write env={"NAME": "value"}')
+    for name, value in env.items():
+        if not _NAME.fullmatch(name) or _STEERING.fullmatch(name):
+            raise UsageError(f"env holds {name[:80]!r}: a job may not set that")
+        if isinstance(value, str) and holds_secret(f"{name}={value}"):
+            raise UsageError(f'env: {name} would be stored: pass Secret("env:NAME")')
+    _command(args, {name: str(value) for name, value in env.items()}, str(args.get("stdin", "")))
+    _codes(args)
+
+
+def _check_allowed(program: str) -> None:
+    if program not in _allowed():
+        raise UsageError(
+            f"this worker does not allow {program}: name it in {ALLOW_VARIABLE} where it runs"
+        )
+
+
+def _command(args: Mapping[str, Any], env: Mapping[str, str], stdin: str) -> Command:
+    return Command(
+        argv=tuple(args["argv"]),
+        env={"PATH": _PATH, **env},
+        cwd=args.get("cwd", "/"),
+        stdin=stdin.encode(),
+        no_new_privs=True,
+        limits=dict(args.get("limits", {})),
+    )
+
+
+def _codes(args: Mapping[str, Any]) -> ExitCodes:
+    success, for_good = args.get("success", (0,)), args.get("for_good", ())
+    return ExitCodes(success=frozenset(success), for_good=frozenset(for_good))
+
+
+def _call(context: Context, **args: Any) -> Outcome:
+    try:
+        _check(args)
+        _check_allowed(args["argv"][0])
+        env, stdin = revealed(args.get("env", {})), revealed(args.get("stdin", ""))
+        command = _command(args, env, stdin)
+    except (UsageError, SecretUnavailable) as error:
+        again = isinstance(error, SecretUnavailable)
+        raise ActionFailed(str(error), error_type="CommandRefused", again=again) from None
+    return attempt(command, context, _codes(args))
+
+
+KIND: Final = Kind(
+    name="timeball.command",
+    call=_call,
+    parameters=Parameters(
+        accepted=frozenset({"argv"} | CommandOptions.__optional_keys__),
+        required=frozenset({"argv"}),
+        context="context",
+    ),
+    timeout_s=TIMEOUT_S,
+    runner="thread",
+    check=_check,
+    place=__name__,
+)
+
+
+def command(
+    argv: Sequence[str], *, timeout_s: float | None = None, **options: Unpack[CommandOptions]
+) -> JobCall:
+    """Return one command as a job, for the `submit` and `schedule` of a client.
+
+    Only workers take it whose TIMEBALL_COMMAND_ALLOW names its program. There is no shell, the
+    environment is what `env` says and a PATH, set-user-id programs gain nothing, and whatever it
+    starts ends with it. The job succeeds with ``{"exit_code", "output"}``.
+
+    Args:
+        argv: The whole path of the program, and its arguments.
+        timeout_s: Seconds for one attempt; an hour if nothing else is said.
+        **options: `env`, whose values may be a `Secret`; `stdin`, a text or a `Secret`; `cwd`,
+            a whole path ("/"); `limits`, see `timeball.action.command_limits`; `success`, the
+            exit codes that are one ([0]); `for_good`, those of failures that are not tried again.
+
+    Raises:
+        UsageError: Something that can never work or is not safe, and what to write instead.
+    """
+    args: dict[str, Any] = {"argv": argv, **options}
+    KIND.encode(args)
+    return JobCall(
+        kind=KIND, args=args, options={} if timeout_s is None else {"timeout_s": timeout_s}
+    )
