@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -228,6 +229,58 @@ def test_a_failed_parent_rules_out_its_child_unless_the_rule_says_otherwise(
     child = bench.submit(after=[parent], rule=rule)
     bench.started()
     assert child.state is state
+
+
+@pytest.mark.parametrize("ended_before", [False, True])
+@pytest.mark.parametrize(
+    ("rules", "first", "state"),
+    [
+        ("one_success all_success", fail, State.SKIPPED),
+        ("one_success one_success", fail, State.SUCCEEDED),
+        ("one_failed one_success", fail, State.SUCCEEDED),
+        ("one_failed one_failed", None, State.SKIPPED),
+        ("none_failed all_done", None, State.SUCCEEDED),
+        ("none_failed always", fail, State.SKIPPED),
+        ("always all_done", fail, State.SUCCEEDED),
+    ],
+)
+def test_each_edge_has_its_own_rule(
+    table: Make, rules: str, first: Any, state: State, *, ended_before: bool
+) -> None:
+    bench = table()
+    parents = [bench.submit(first) if first else bench.submit(), bench.submit()]
+    if ended_before:
+        bench.started()
+    child = bench.submit(after=list(zip(parents, rules.split(), strict=True)))
+    bench.started()
+    assert child.state is state
+
+
+@pytest.mark.parametrize(
+    ("ruled_out", "state"),
+    [("skip", State.SKIPPED), ("fail", State.FAILED), ("run", State.SUCCEEDED)],
+)
+def test_who_is_ruled_out_ends_as_he_was_told_to(table: Make, ruled_out: str, state: State) -> None:
+    bench = table()
+    bad, slow = bench.submit(fail), bench.submit(id="slow", delay_s=1)
+    child = bench.submit(id="child", after=[bad, slow], ruled_out=ruled_out)
+    other = bench.submit(after=[child], rule="one_failed")
+    bench.started()
+    assert child.state is (State.WAITING if ruled_out == "run" else state)
+    bench.pass_ms(1000)
+    bench.started()
+    assert child.state is state
+    assert other.state is (State.SUCCEEDED if ruled_out == "fail" else State.SKIPPED)
+
+
+def test_a_parent_with_two_rules_is_refused_and_one_named_twice_is_one(table: Make) -> None:
+    bench = table()
+    parent = bench.submit()
+    with pytest.raises(UsageError, match="two rules"):
+        bench.submit(after=[parent, (parent, "all_done")])
+    child = bench.submit(after=[parent, parent])
+    bench.started()
+    assert child.state is State.SUCCEEDED
 
 
 def test_skipping_goes_down_a_long_chain(table: Make) -> None:

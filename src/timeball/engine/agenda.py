@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from timeball.core.dependencies import Sentence, needs_of
 from timeball.core.limiter import Limiter
 from timeball.core.makespan import Cause
 from timeball.core.outcomes import Raised, Snoozed
@@ -310,32 +311,31 @@ class Agenda:
 
     def _link(self, work: Work, now_ns: int) -> None:
         more = work.with_more()
-        undecided = [parent for parent in more.after if parent.state not in TERMINAL]
-        for parent in undecided:
-            parent.with_more().children.append(work)
-        more.unmet = len(undecided)
-        lacking = (p for p in more.after if p.state in TERMINAL and p.state is not _SUCCEEDED)
-        bad = None if more.all_done else next(lacking, None)
-        if bad is not None:
-            self._close(work, Ending.SKIPPED, f"job {bad.id} {bad.state}", now_ns)
-        elif not more.unmet:
-            self._free_child(work, more.due_ns, now_ns)
+        more.needs = needs_of(more.after.values())
+        for parent in more.after:
+            if parent.state in TERMINAL:
+                self._decide(work, parent, now_ns)
+            else:
+                parent.with_more().children.append(work)
 
     def _release(self, now_ns: int) -> None:
-        # The list grows meanwhile by the children that are skipped: a chain of them may be long.
+        # The list grows meanwhile by the children that are ruled out: a chain may be long.
         for parent in self._decided:
             assert parent.more is not None
             for child in parent.more.children:
-                more = child.more
-                if child.state is not _WAITING or more is None:
-                    continue
-                more.unmet -= 1
-                if parent.state is not _SUCCEEDED and not more.all_done:
-                    self._close(child, Ending.SKIPPED, f"job {parent.id} {parent.state}", now_ns)
-                elif not more.unmet:
-                    self._free_child(child, more.due_ns, now_ns)
+                self._decide(child, parent, now_ns)
             parent.more.children = []
         self._decided.clear()
+
+    def _decide(self, child: Work, parent: Work, now_ns: int) -> None:
+        """Tell a child that waits how one of its parents has ended."""
+        more = child.with_more()
+        sentence = more.told(parent) if child.state is _WAITING else Sentence.WAIT
+        if sentence is Sentence.RELEASE:
+            self._free_child(child, more.due_ns, now_ns)
+        elif sentence is not Sentence.WAIT:
+            ending = Ending.SKIPPED if sentence is Sentence.SKIP else Ending.FAILED
+            self._close(child, ending, f"job {parent.id} {parent.state}", now_ns)
 
     def _free_child(self, work: Work, due_ns: int, now_ns: int) -> None:
         self.tally.waiting -= 1

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from timeball.core.audit import Violation, audit
 from timeball.core.concurrency import overshoots
+from timeball.core.dependencies import PARENT
 from timeball.core.history import (
     EndingRecord,
     EntryRecord,
@@ -127,10 +128,11 @@ def _ending(attempt: Attempt) -> EndingRecord:
     end = attempt.end
     assert end is not None
     begun = attempt.slot is not None
+    ruled_out = not begun and end.ending is Ending.FAILED
     return EndingRecord(
         turn=attempt.turn,
         ending=end.ending,
-        reason=end.reason,
+        reason=PARENT if ruled_out else end.reason,
         worker=attempt.slot,
         began_at=attempt.started_ns / 1e9 if begun else None,
         ran_s=(attempt.ended_ns - attempt.started_ns) / 1e9 if begun else 0.0,

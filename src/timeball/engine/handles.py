@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from timeball.action.context import StopSign
+from timeball.core.dependencies import Needs, Rule, RuledOut, Sentence, is_met
 from timeball.core.outcomes import Raised
 from timeball.core.records import CancelAnswer
 from timeball.core.retry import Retry
@@ -98,15 +99,16 @@ class More:
     """What few jobs have."""
 
     __slots__ = (
-        "after", "all_done", "cancel_ns", "children", "crashes", "delay_s", "due_ns", "failures",
-        "first_due_ns", "later", "ready_ns", "snoozes", "turn", "unmet",
+        "after", "cancel_ns", "children", "crashes", "delay_s", "due_ns", "failures",
+        "first_due_ns", "later", "needs", "ready_ns", "ruled_out", "snoozes", "turn",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.after: Sequence[Work] = ()
-        self.all_done = False
+        self.after: Mapping[Work, Rule] = {}
+        self.ruled_out = RuledOut.SKIP
+        self.needs: Needs | None = None
+        """What a waiting job still waits for."""
         self.children: list[Work] = []
-        self.unmet = 0
         self.due_ns = self.first_due_ns = 0
         self.delay_s = 0.0
         self.failures = 0
@@ -119,6 +121,13 @@ class More:
         """The turns after the first."""
         self.ready_ns = 0
         """Since when the present turn might start, where that is not the first."""
+
+    def told(self, parent: Work) -> Sentence:
+        """Return what follows for a waiting job from how one of its parents has ended."""
+        assert self.needs is not None, "it was never linked"
+        rule = self.after[parent]
+        self.needs = self.needs.after(rule, met=is_met(rule, parent.state))
+        return self.needs.sentence(self.ruled_out)
 
 
 class End(NamedTuple):

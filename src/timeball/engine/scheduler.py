@@ -88,8 +88,9 @@ class Scheduler(Views):
             **kwargs: Its arguments by name, and these options: `retry`, `priority` 0 … 9 (9
                 starts first), `key` (for key limits and fair shares), `weight` (as how many starts
                 each attempt counts for the scheduler's rate), `after` (handles or ids that must
-                end first), `rule` ("all_success": skipped unless all of them succeed;
-                "all_done"), `timeout_s` for one attempt, `run_at` (aware) or `delay_s`, and
+                end first, or pairs of one and its rule), `rule` ("all_success", "all_done",
+                "none_failed", "always", "one_success", "one_failed"), `ruled_out` ("skip",
+                "fail", "run"), `timeout_s` for one attempt, `run_at` (aware) or `delay_s`, and
                 `id` (a text, unique). An argument that is named like an option is given through
                 `functools.partial`.
 

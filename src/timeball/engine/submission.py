@@ -7,14 +7,16 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime
+from enum import StrEnum
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from timeball import chance
 from timeball.action.job_call import JobCall
 from timeball.action.kind import PRIORITY_MAX, Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import DEFAULT
+from timeball.core.dependencies import Rule, RuledOut
 from timeball.core.rate import COUNT_MAX, NS_PER_S, Rate
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
 from timeball.core.retry import Retry
@@ -25,10 +27,13 @@ from timeball.engine.runner import Runner
 from timeball.errors import UsageError
 
 OPTIONS: Final = frozenset(
-    {"after", "delay_s", "id", "key", "priority", "retry", "rule", "run_at", "timeout_s", "weight"}
+    {
+        *("after", "delay_s", "id", "key", "priority", "retry", "rule", "ruled_out", "run_at"),
+        *("timeout_s", "weight"),
+    }
 )
-RULES: Final = ("all_success", "all_done")
 _OF_FORM: Final = frozenset({"priority", "retry", "timeout_s", "weight"})
+_Word = TypeVar("_Word", bound=StrEnum)
 _FORMS_MAX: Final = 256
 """Remembered forms; more than that are lambdas, each submitted once."""
 
@@ -153,19 +158,24 @@ class Submission:
             more = work.with_more()
             more.due_ns = more.first_due_ns = now_ns + math.ceil(delay_s * NS_PER_S)
             work.state = State.SCHEDULED
-        rule = options.get("rule", RULES[0])
-        if rule not in RULES:
-            raise UsageError(f"rule is {rule!r}: write {' or '.join(map(repr, RULES))}")
-        after = self._parents(work, options.get("after") or ())
+        rule = _word(Rule, "rule", options.get("rule", Rule.ALL_SUCCESS))
+        ruled_out = _word(RuledOut, "ruled_out", options.get("ruled_out", RuledOut.SKIP))
+        after = self._parents(work, options.get("after") or (), rule)
         if after:
             more = work.with_more()
-            more.after, more.all_done = after, rule == "all_done"
+            more.after, more.ruled_out = after, ruled_out
             work.state = State.WAITING
 
-    def _parents(self, work: Work, after: Sequence[Any]) -> tuple[Work, ...]:
-        if isinstance(after, str | Work):
+    def _parents(self, work: Work, given: Sequence[Any], rule: Rule) -> dict[Work, Rule]:
+        if isinstance(given, str | Work):
             raise UsageError("after is one job: write a list, after=[job]")
-        return tuple(self._parent(work, each) for each in after)
+        after: dict[Work, Rule] = {}
+        for each in given:
+            own, word = each if isinstance(each, tuple) else (each, rule)
+            parent, chosen = self._parent(work, own), _word(Rule, "the rule in after", word)
+            if after.setdefault(parent, chosen) is not chosen:
+                raise UsageError(f"after names job {parent.id} with two rules: choose one")
+        return after
 
     def _parent(self, work: Work, parent: Any) -> Work:
         if parent == work.id:
@@ -205,6 +215,14 @@ def _check(form: Form) -> None:
         raise UsageError(f"retry is {form.retry!r}: write Retry({form.retry!r})")
     if form.once and form.retry.max_retries:
         raise UsageError("at_most_once allows no second attempt: write retry=Retry(0)")
+
+
+def _word(kind: type[_Word], name: str, given: object) -> _Word:
+    try:
+        return kind(str(given))
+    except ValueError:
+        words = " or ".join(f"'{word}'" for word in kind)
+        raise UsageError(f"{name} is {given!r}: write {words}") from None
 
 
 def _delay_s(options: Mapping[str, Any]) -> float:

@@ -1,0 +1,45 @@
+"""A job of a scheduler reads what it comes after, as a durable one does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from timeball import Context, Scheduler, State
+
+
+def give(n: int) -> dict[str, int]:
+    return {"n": n}
+
+
+def fail() -> None:
+    raise PermissionError
+
+
+def total(ctx: Context) -> int:
+    return sum(parent.result["n"] for parent in ctx.parents())
+
+
+async def total_async(ctx: Context) -> int:
+    return sum(parent.result["n"] for parent in await asyncio.to_thread(ctx.parents))
+
+
+def states(ctx: Context) -> list[tuple[State | None, object]]:
+    return [(parent.state, parent.result) for parent in ctx.parents()]
+
+
+@pytest.mark.parametrize("call", [total, total_async])
+def test_fan_in_has_the_results_of_its_parents(call: object) -> None:
+    with Scheduler(workers=2) as s:
+        parents = [s.submit(give, n) for n in range(5)]
+        child = s.submit(call, after=parents)
+    assert child.result() == 10
+
+
+def test_a_failed_parent_has_a_state_and_no_result() -> None:
+    with Scheduler(workers=2) as s:
+        parents = [(s.submit(fail), "all_done"), s.submit(give, 1)]
+        child, alone = s.submit(states, after=parents), s.submit(states)
+    assert child.result() == [(State.FAILED, None), (State.SUCCEEDED, {"n": 1})]
+    assert alone.result() == []
