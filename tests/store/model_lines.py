@@ -144,6 +144,11 @@ class Lines:
         """By what lanes are chosen: a class is worth ten seconds."""
         return self.jobs[self.lanes[lane][0]].ready - 10 * lane[1], -lane[1]
 
+    def depth(self, queue: str) -> int:
+        """How many jobs wait in a queue, for whatever."""
+        waits = {State.PENDING, State.SCHEDULED, State.WAITING}
+        return sum(job.spec.queue == queue and job.state in waits for job in self.jobs)
+
     def pause_queue(self, queue: str) -> bool:
         """Whether it was not paused before."""
         new = queue not in self.paused

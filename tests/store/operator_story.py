@@ -13,7 +13,7 @@ from timeball.core.records import JobSpec
 from timeball.core.states import State
 from timeball.core.uniqueness import OnClash, Unique, UniqueUntil
 from timeball.core.upkeep import DeleteAnswer, Keep
-from timeball.errors import JobNotFound, UniqueClash
+from timeball.errors import JobNotFound, QueueFull, UniqueClash
 from timeball.store.base import Store
 from timeball.store.graph import ends_or_waits
 
@@ -55,6 +55,24 @@ class OperatorStory(ScheduleStory):
         queue = self.random.choice("xy")
         answer = self.same([store.resume_queue(queue) for store in self.stores])
         assert answer == self.model.resume_queue(queue)
+
+    def crowd(self) -> None:
+        """Submit one more job to a queue that is full, or just not."""
+        queue, priority = self.random.choice(LANES)
+        depth = self.model.depth(queue)
+        most = max(1, depth + self.random.choice([-1, 0, 1]))
+        spec = JobSpec(uuid=self.uuid(), kind="a", queue=queue, priority=priority)
+        full = depth + 1 > most
+        if not full:
+            self.expect(spec)
+        for store in self.stores:
+            store.bound_queue(queue, most)
+            if full:
+                with pytest.raises(QueueFull):
+                    store.submit([spec])
+            else:
+                store.submit([spec])
+            store.bound_queue(queue, None)
 
     def lapse(self) -> None:
         assert self.same([store.lapse(1_000) for store in self.stores]) == self.model.lapse()
