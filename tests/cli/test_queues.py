@@ -6,6 +6,8 @@ import pytest
 from tests.cli.invoking import document, invoke, said
 from tests.store.world import World
 
+from timeball.cli import worker
+
 
 def test_a_queue_is_paused_shown_and_resumed(world: World) -> None:
     uuid = said("submit", "a", "--queue", "mail").strip()
@@ -52,3 +54,8 @@ def test_a_limit_of_a_queue_is_a_number_or_none() -> None:
 def test_a_queue_needs_a_name() -> None:
     assert invoke("queues", "pause").exit_code == 2
     assert invoke("queues", "pause", "").exit_code == 2
+
+
+def test_a_worker_is_told_what_a_class_is_worth() -> None:
+    context = worker.command.make_context("worker", ["-a", "app", "--aging", "1h"])
+    assert worker._worker(context, context.params).aging_s == 3_600

@@ -86,6 +86,13 @@ if TYPE_CHECKING:
     help="The longest rest without looking for jobs.",
 )
 @click.option(
+    "--aging",
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="How much waiting one priority class is worth.",
+)
+@click.option(
     "--keep",
     default="7d",
     show_default=True,
@@ -151,6 +158,7 @@ def _worker(ctx: click.Context, options: dict[str, Any]) -> WorkerConfig:
         drain_s=seconds(options["drain"]),
         lease_s=seconds(options["lease"], least_s=LEASE_MIN_S),
         poll_s=seconds(options["poll"], least_s=POLL_MIN_S),
+        aging_s=seconds(options["aging"]),
         runner="process" if options["processes"] else "thread",
         grace_s=seconds(options["grace"]),
     )
