@@ -124,7 +124,7 @@ def main(dsn: str, folder: Path, *point: str) -> None:
         draw=random,
         on_registered=alive.add,
     )
-    worker.lend(None, transactions=store.transactions)
+    worker.lend(transactions=store.transactions)
     signal.signal(signal.SIGTERM, lambda _number, _frame: worker.stop())
     beat = Beat(PostgresStore(dsn), lambda: alive, alive.difference_update, lease_s=LEASE_S)
     keep = Keep(succeeded_s=3600.0, others_s=3600.0)
