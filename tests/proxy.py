@@ -30,6 +30,9 @@ class Proxy:
         self.dsn = make_conninfo(dsn, host="127.0.0.1", port=port)
         self.at_commit: Cut = "never"
         self.cuts = 0
+        self.muted = False
+        """Whether it swallows what it should hand on, and lets nobody know."""
+
         self._down = False
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -78,7 +81,8 @@ class Proxy:
                     self.at_commit = "never"
                     self.cuts += 1
                     break
-                target.sendall(chunk)
+                if not self.muted:
+                    target.sendall(chunk)
         self._cut(source, target)
 
     def _cut(self, *ends: socket.socket) -> None:

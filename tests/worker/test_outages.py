@@ -80,3 +80,26 @@ def test_a_database_that_goes_away_three_times_under_load_costs_no_attempt(
     assert len(ran) == len(uuids)
     assert {store.get(uuid).turn for uuid in uuids} == {1}
     assert_clean(store, len(uuids))
+
+
+def test_a_worker_that_hears_nothing_any_more_finds_jobs_by_its_poll_and_listens_again(
+    way: Proxy,
+    direct: str,
+    store: PostgresStore,
+    folder: Path,
+    supervise: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The packets of its listener are swallowed: nothing fails, and nothing arrives."""
+    monkeypatch.setenv("TIMEBALL_LISTEN_DSN", way.dsn)
+    supervise(configured(direct, folder))
+    until(lambda: beats(store) and way._open, "it is there, and listens")
+    way.muted = True
+    uuid = submit(store, "note", '{"text": "unheard"}')
+    until(in_state(store, uuid, State.SUCCEEDED), "it was found by the poll")
+    way.muted = False
+    way.down()
+    until(lambda: not way._open, "its listener is cut off")
+    way.up()
+    until(lambda: way._open, "it listens again")
+    assert_clean(store, 1)

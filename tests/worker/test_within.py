@@ -134,6 +134,7 @@ def test_a_commit_still_under_way_is_waited_for(bank: Bank, kind: str) -> None:
     attempt._begin()
     with bank.store.transactions.begin() as own:
         own.connection.execute(INSERT)
+        ((backend,),) = own.connection.execute("SELECT pg_backend_pid()").fetchall()
         own.settle(bank.worker, attempt._settlement(Returned()))
         verdicts: list[Verdict] = []
         unsure = attempt.interrupted()._replace(ending=Ending.RETRIED, reason="uncommitted")
@@ -142,7 +143,7 @@ def test_a_commit_still_under_way_is_waited_for(bank: Bank, kind: str) -> None:
         until(
             lambda: bank.watcher.execute(
                 "SELECT 1 FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))",
-                [own.connection.info.backend_pid],
+                [backend],
             ).fetchone(),
             "the question waits for the commit",
         )

@@ -112,12 +112,14 @@ def test_a_part_of_a_coroutine_may_be_rolled_back_alone(bank: Bank) -> None:
 def test_no_lock_of_the_scheduler_is_held_while_the_job_runs(bank: Bank, kind: str) -> None:
     locks: list[tuple[str, ...]] = []
 
-    def look(ctx: tb.Context) -> None:
+    def look(_: tb.Context) -> None:
+        assert bank.sessions() == 1
         locks.extend(
             bank.watcher.execute(
-                "SELECT locktype, coalesce(relation::regclass::text, '') FROM pg_locks"
-                " WHERE pid = %s AND locktype NOT IN ('virtualxid', 'transactionid')",
-                [ctx.connection.info.backend_pid],
+                "SELECT locktype, coalesce(relation::regclass::text, '')"
+                " FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                " WHERE state = 'idle in transaction'"
+                " AND locktype NOT IN ('virtualxid', 'transactionid')"
             ).fetchall()
         )
 
