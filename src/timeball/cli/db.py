@@ -142,6 +142,21 @@ def verify(*, dsn: str | None) -> None:
     write("the schema fits this version")
 
 
+@command.command("rebase")
+@dsn_option
+def rebase(*, dsn: str | None) -> None:
+    """Make jobs startable on the server that they were restored to or failed over to.
+
+    Workers do it by themselves before their first claim.
+    """
+    with _connections(dsn) as connections:
+        ((moved,),) = connections.run("move_in")
+    if moved is None:
+        write("nothing to do: the jobs are at home on this server")
+    else:
+        write(f"{moved} pending jobs moved; workers of the server before are given up or go on")
+
+
 @command.command("reset")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(*, yes: bool) -> None:

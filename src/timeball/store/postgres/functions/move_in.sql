@@ -89,8 +89,14 @@ BEGIN
         )
         SELECT (SELECT count(*) FROM again), format('%s:%s:%s',
             least(pg_snapshot_xmin(now.seen), v_own), v_own, (
-                SELECT string_agg(x::text, ',' ORDER BY x)
-                FROM pg_snapshot_xip(now.seen) AS x WHERE x < v_own))::pg_snapshot
+                SELECT string_agg(unseen.x::text, ',' ORDER BY unseen.x)
+                FROM (
+                    SELECT x FROM pg_snapshot_xip(now.seen) AS x WHERE x < v_own
+                    UNION ALL  -- those after its end, but before this one
+                    SELECT x::text::xid8
+                    FROM generate_series(pg_snapshot_xmax(now.seen)::text::bigint,
+                        v_own::text::bigint - 1) AS x
+                ) AS unseen (x)))::pg_snapshot
         INTO v_moved, v_start
         FROM (SELECT pg_current_snapshot()) AS now (seen);
     END IF;
