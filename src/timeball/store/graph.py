@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from timeball.core.dependencies import Parent
 from timeball.core.records import JobSpec
 from timeball.core.uniqueness import OnClash
 
+LINK_MAX: Final = 1_000
+"""Edges linked in one transaction."""
+
 
 def ends_or_waits(spec: JobSpec) -> bool:
     """Return whether there may be something to link once this job was submitted."""
     return bool(spec.after) or (spec.unique is not None and spec.unique.on_clash is OnClash.REPLACE)
+
+
+def links_of(specs: Sequence[JobSpec]) -> range:
+    """Return how often to link so that all edges of jobs just submitted are."""
+    edges = sum(len(spec.after) for spec in specs)
+    return range(edges // LINK_MAX + any(map(ends_or_waits, specs)))
 
 
 class Graph(Protocol):

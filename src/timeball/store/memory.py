@@ -36,7 +36,7 @@ from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
-from timeball.store.graph import ends_or_waits
+from timeball.store.graph import LINK_MAX, links_of
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
 from timeball.store.memory_lanes import MemoryLanes
@@ -90,8 +90,8 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             uuids = self._take_keys(specs)
             self._add_all(specs, uuids)
             self._line_up((), {spec.key for spec in specs if spec.key})
-            if any(ends_or_waits(spec) for spec in specs):
-                self._link(CLAIM_MAX)
+            for _ in links_of(specs):
+                self._link(LINK_MAX)
             return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
     def cancel(self, uuid: UUID) -> CancelAnswer:

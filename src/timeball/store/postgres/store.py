@@ -42,7 +42,7 @@ from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
-from timeball.store.graph import ends_or_waits
+from timeball.store.graph import LINK_MAX, links_of
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
@@ -92,9 +92,9 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
             self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
             rows = self._run("submit", jobs=encode_specs(specs))
         added = [Submitted(*row) for row in rows]
-        if any(ends_or_waits(spec) for spec in specs):
-            with suppress(StoreUnavailable):  # workers link too
-                self.link(CLAIM_MAX)
+        with suppress(StoreUnavailable):  # workers link too
+            for _ in links_of(specs):
+                self.link(LINK_MAX)
         self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
         keys = {spec.key for spec in specs if spec.key is not None}
         if keys:

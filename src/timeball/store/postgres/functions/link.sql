@@ -8,8 +8,7 @@
 -- It is waited for a moment only: who wants it shared meanwhile stands behind this.
 CREATE OR REPLACE FUNCTION timeball.link(p_limit integer) RETURNS integer LANGUAGE plpgsql
 SET enable_seqscan = off
-SET enable_nestloop = on
-SET enable_hashjoin = off
+SET enable_nestloop = off
 SET enable_mergejoin = off
 AS $function$
 DECLARE
@@ -35,7 +34,9 @@ BEGIN
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED
     )
-    SELECT array_agg(chosen.child), array_agg(chosen.parent) INTO v_children, v_parents FROM chosen;
+    SELECT array_agg(chosen.child ORDER BY chosen.child, chosen.parent),
+        array_agg(chosen.parent ORDER BY chosen.child, chosen.parent)
+    INTO v_children, v_parents FROM chosen;
     -- A held parent that somebody is just replacing, in a transaction of his own, ends without the
     -- graph lock: its edges have time.
     WITH free AS MATERIALIZED (
@@ -47,14 +48,11 @@ BEGIN
     WHERE held.job_id = ANY (v_parents)
       AND held.job_id <> ALL (array(SELECT free.job_id FROM free));
     UPDATE timeball.dependency AS edge SET linked_at = timeball.clock()
-    FROM (
-        SELECT open.child, open.parent FROM unnest(v_children, v_parents) AS u (child, parent)
-        JOIN timeball.dependency AS open ON open.child = u.child AND open.parent = u.parent
-        WHERE v_busy IS NULL OR open.parent <> ALL (v_busy)
-        ORDER BY open.child, open.parent
-        FOR NO KEY UPDATE OF open
-    ) AS found
-    WHERE edge.child = found.child AND edge.parent = found.parent;
+    FROM unnest(v_children, v_parents) AS u (child, parent)
+    WHERE edge.linked_at IS NULL AND edge.child = u.child AND edge.parent = u.parent
+      AND (edge.child, edge.parent) <= (
+          v_children[cardinality(v_children)], v_parents[cardinality(v_parents)])
+      AND (v_busy IS NULL OR edge.parent <> ALL (v_busy));
     GET DIAGNOSTICS v_linked = ROW_COUNT;
     PERFORM timeball.admit_keys(timeball.tell_children(v_parents), 1000);
     RETURN v_linked;

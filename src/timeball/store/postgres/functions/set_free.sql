@@ -14,20 +14,13 @@ BEGIN
     IF p_jobs = '{}' THEN
         RETURN NULL;
     END IF;
-    WITH later AS (
-        UPDATE timeball.held SET state = 'scheduled', run_at = early.run_at, reason = NULL,
-            all_left = NULL, one_left = NULL, one_met = NULL, lost = NULL
-        FROM (
-            SELECT held.job_id, job.run_at FROM timeball.held
-            JOIN timeball.job ON job.id = held.job_id
-            WHERE held.job_id = ANY (p_jobs) AND job.run_at > timeball.now()
-            ORDER BY held.job_id
-            FOR NO KEY UPDATE OF held
-        ) AS early
-        WHERE held.job_id = early.job_id
-        RETURNING held.job_id
-    )
-    SELECT coalesce(array_agg(later.job_id), '{}') INTO v_later FROM later;
+    v_later := array(
+        SELECT job.id FROM timeball.job
+        WHERE job.id = ANY (p_jobs) AND job.run_at > timeball.now() ORDER BY job.id);
+    UPDATE timeball.held AS child SET state = 'scheduled', reason = NULL,
+        run_at = (SELECT job.run_at FROM timeball.job WHERE job.id = child.job_id),
+        all_left = NULL, one_left = NULL, one_met = NULL, lost = NULL
+    WHERE child.job_id = ANY (v_later);
     PERFORM timeball.line_up(array(
         SELECT u.id FROM unnest(p_jobs) AS u (id) WHERE u.id <> ALL (v_later)));
     SELECT array_agg(DISTINCT held.key) INTO v_keys FROM timeball.held

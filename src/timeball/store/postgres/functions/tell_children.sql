@@ -18,24 +18,45 @@ AS $function$
 DECLARE
     v_ended bigint[];
     v_events text[];
-    v_free bigint[];
-    v_released bigint[] := '{}';
+    v_touched bigint[];
+    v_free bigint[] := '{}';
+    v_skipped bigint[] := '{}';
+    v_failed bigint[] := '{}';
+    v_group record;
+    v_told record;
 BEGIN
     SELECT array_agg(fate.job_id), array_agg(fate.event) INTO v_ended, v_events
     FROM timeball.fates(p_jobs) AS fate;
     IF v_ended IS NULL THEN
         RETURN NULL;
     END IF;
+    v_touched := timeball.descendants(v_ended, v_events);
     PERFORM 1 FROM timeball.held
-    WHERE held.job_id = ANY (timeball.descendants(v_ended, v_events)) AND held.state = 'waiting'
+    WHERE held.job_id = ANY (v_touched) AND held.state = 'waiting'
     ORDER BY held.job_id
     FOR UPDATE;
 
-    WHILE v_ended IS NOT NULL LOOP
-        SELECT decided.o_free, decided.o_ended, decided.o_events INTO v_free, v_ended, v_events
-        FROM timeball.decide_edges(v_ended, v_events) AS decided;
-        v_released := v_released || v_free;
+    FOR v_group IN
+        SELECT u.event, array_agg(u.job_id) AS jobs
+        FROM unnest(v_ended, v_events) AS u (job_id, event) GROUP BY u.event ORDER BY u.event
+    LOOP
+        v_told := timeball.decide_edges(v_group.jobs, v_group.event);
+        v_free := v_free || v_told.o_free;
+        v_skipped := v_skipped || v_told.o_skipped;
+        v_failed := v_failed || v_told.o_failed;
     END LOOP;
-    RETURN timeball.set_free(v_released);
+    WHILE v_skipped <> '{}' OR v_failed <> '{}' LOOP
+        IF v_skipped <> '{}' THEN
+            v_told := timeball.decide_edges(v_skipped, 'skipped');
+            v_skipped := v_told.o_skipped;
+            v_failed := v_failed || v_told.o_failed;
+        ELSE
+            v_told := timeball.decide_edges(v_failed, 'failed');
+            v_skipped := v_told.o_skipped;
+            v_failed := v_told.o_failed;
+        END IF;
+        v_free := v_free || v_told.o_free;
+    END LOOP;
+    RETURN timeball.set_free(v_free);
 END
 $function$;
