@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from threading import Thread
 from typing import Any, Final
 
 import psycopg
@@ -44,7 +45,7 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
     """
     try:
         with _connected(asked) as connection:
-            context.stop.when_raised(lambda: connection.cancel_safe(timeout=CONNECT_S))
+            context.stop.when_raised(Thread(target=_cancel, args=(connection,), daemon=True).start)
             return _result(connection, asked, context)
     except psycopg.Error as error:
         if context.stop.raised:
@@ -52,6 +53,12 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
         raise _failed(error, context) from None
     except SecretUnavailable as error:
         raise ActionFailed(str(error), error_type="SqlRefused", again=True) from None
+
+
+def _cancel(connection: psycopg.Connection[Any]) -> None:
+    # In a thread of its own, for whoever raises the sign must not wait for the network.
+    with suppress(psycopg.Error):
+        connection.cancel_safe(timeout=CONNECT_S)
 
 
 def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
