@@ -64,6 +64,10 @@ UNCOMMITTED: Final = "uncommitted"
 Where it was after all, the store knows better: the turn has ended with the success in it."""
 
 
+TURN_MAX: Final = 2**31 - 1
+"""No job has more turns: a store counts no further. One that still asks for another has failed."""
+
+
 class Run(NamedTuple):
     """When an attempt began and how long it ran."""
 
@@ -86,6 +90,8 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
     began_at, ran_s = run
     if turn.at_most_once and began_at is not None and not isinstance(outcome, Returned | Stopped):
         return _the_only_attempt(turn, outcome, run)
+    if turn.turn >= TURN_MAX and not isinstance(outcome, Returned | Stopped):
+        return _the_last_turn(turn, run)
     match outcome:
         case Returned(result=result):
             # Positional on purpose: this line runs once per job.
@@ -128,6 +134,18 @@ def _the_only_attempt(turn: Turn, outcome: Raised | Snoozed | Unbegun, run: Run)
         ran_s=run.ran_s,
         error_type=error_type,
         error=error,
+    )
+
+
+def _the_last_turn(turn: Turn, run: Run) -> Settlement:
+    """A job that has had as many turns as can be counted, and needs another one: it has failed."""
+    return Settlement(
+        *turn[:4],
+        Ending.FAILED,
+        reason="turns",
+        began_at=run.began_at,
+        ran_s=run.ran_s,
+        error=f"it has had {TURN_MAX:,} turns, and no more can be counted: submit it again",
     )
 
 

@@ -7,6 +7,7 @@ code. But nothing raises the stop sign of the context: who is to stop gets SIGTE
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,7 +17,7 @@ from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind
 from timeball.action.notebook import Notebook
 from timeball.action.parents import parent_jobs
-from timeball.action.python import carry_out, timeout_of
+from timeball.action.python import carry_out, carry_out_async, timeout_of
 from timeball.action.registry import DEFAULT
 from timeball.core.dependencies import Parent
 from timeball.core.notes import Note
@@ -86,7 +87,10 @@ def attempt(turn: Turn, parents: tuple[Parent, ...] = ()) -> Outcome:
             reason="not-importable",
         )
     lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK)
-    outcome = carry_out(kind, turn, StopSign(), lent)
+    if kind.is_async:
+        outcome = asyncio.run(carry_out_async(kind, turn, StopSign(), lent))
+    else:
+        outcome = carry_out(kind, turn, StopSign(), lent)
     _NOTEBOOK.flush()
     return outcome
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
+from threading import BoundedSemaphore
 from typing import Any, Final, NamedTuple
 
 from timeball.action.context import NOTHING_LENT, Lent, StopSign
@@ -38,6 +39,9 @@ from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
 
 _UNBEGUN = Run(None, 0.0)
+_SUSPECTS: Final = BoundedSemaphore(8)
+"""At most so many of a thousand that have begun in a worker that died run apart at once."""
+
 _REST_S: Final = 1.0
 """How long a job waits that could not begin because its worker is cut off; that costs nothing."""
 
@@ -87,8 +91,8 @@ class TurnAttempt:
     """
 
     __slots__ = (
-        "_arrived_s", "_began_s", "_bench", "accepted", "is_async", "kind", "lock_ns", "stop",
-        "tenure", "turn", "unwanted",
+        "_apart", "_arrived_s", "_began_s", "_bench", "accepted", "is_async", "kind", "lock_ns",
+        "stop", "tenure", "turn", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +101,8 @@ class TurnAttempt:
         self.turn = turn
         self.kind = kind
         self.tenure = tenure
-        self.is_async = kind.is_async
+        suspect = turn.crashes > 0 and bench.apart is not None and not kind.transactional
+        self.is_async = kind.is_async and not suspect
         self.lock_ns = 0
         self.stop = StopSign()
         self.accepted = False
@@ -105,6 +110,7 @@ class TurnAttempt:
 
         self.unwanted = False
         """Whether a cancel was requested: who has been interrupted then is not to run again."""
+        self._apart = bench.apart if suspect or kind.runs_apart(bench.runner) else None
         self._arrived_s = arrived_s
         self._began_s: float | None = None
         self._bench = bench
@@ -119,11 +125,12 @@ class TurnAttempt:
             return self._run_within()
         if self.kind.exclusive:
             return self._run_alone()
-        apart = self._bench.apart
-        if apart is not None and self.kind.runs_apart(self._bench.runner):
-            return self._run_apart(apart)
-        self._begin()
-        return self._end(carry_out(self.kind, self.turn, self.stop, self._lent()))
+        if self._apart is None:
+            self._begin()
+            return self._end(carry_out(self.kind, self.turn, self.stop, self._lent()))
+        # What has begun when a worker dies may be what kills it: next time it can kill itself only.
+        with _SUSPECTS if self.turn.crashes else nullcontext():
+            return self._run_apart(self._apart)
 
     async def run_async(self) -> Settlement:
         """Carry it out on this event loop."""

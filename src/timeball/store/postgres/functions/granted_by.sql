@@ -15,7 +15,7 @@ BEGIN
     SELECT home.first_seq INTO v_low FROM timeball.home WHERE home.first_seq <= v_high;
     v_low := coalesce(v_low, 1);
     WHILE v_low < v_high LOOP
-        v_middle := (v_low + v_high) / 2;
+        v_middle := v_low + (v_high - v_low) / 2;
         IF (
             SELECT pg_visible_in_snapshot(p_xid, lease.prev)
                 OR (pg_visible_in_snapshot(p_xid, lease.cur)
