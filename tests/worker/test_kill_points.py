@@ -23,6 +23,7 @@ from timeball.core.standing import standing
 from timeball.core.states import TERMINAL, Ending
 from timeball.store.postgres import PostgresStore
 
+ANOTHER_SERVER = "UPDATE timeball.home SET system = system + 1"
 BROKEN_ZONE = "UPDATE timeball.schedule SET tz = 'No/Where' WHERE name = 'broken'"
 
 
@@ -63,6 +64,8 @@ POINTS = (
     Point("fire"),
     Point("notify"),
     Point("suspend"),
+    Point("link"),
+    Point("move_in"),
 )
 
 # Statements that no worker sends, or only one that does nothing else by them -> why no point.
@@ -79,6 +82,8 @@ ELSEWHERE = {
     **dict.fromkeys(("pause_queue", "pass_lanes", "resume_queue"), _CLIENT),
     **dict.fromkeys(("get", "jobs", "counts", "ended", "deleted", "depths"), _READING),
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),
+    **dict.fromkeys(("leases", "parents", "logs"), _READING),
+    "note": "what a job says while it runs, which decides nothing about any job",
     **dict.fromkeys(("schedule", "schedules", "occurrences", "read_snapshot", "ping"), _READING),
     "in_zone": "only where zone data are older: `fire` follows it, and has a point",
     **dict.fromkeys(
@@ -130,6 +135,8 @@ class Stage:
     def die(self, point: Point, moment: str) -> None:
         """Have a process work until it kills itself there."""
         self.submit()
+        if point.name == "move_in":
+            self.watcher.execute(ANOTHER_SERVER)
         stay = {str(uuid) for uuid, kind in self.jobs.items() if kind == "stays"}
         before = len(self.marks())
         process = self.start(point.name, point.detail, moment)

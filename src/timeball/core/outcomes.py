@@ -64,7 +64,7 @@ UNCOMMITTED: Final = "uncommitted"
 Where it was after all, the store knows better: the turn has ended with the success in it."""
 
 
-TURN_MAX: Final = 2**31 - 1
+TURN_MAX: Final = 2**31 - 2
 """No job has more turns: a store counts no further. One that still asks for another has failed."""
 
 

@@ -15,6 +15,7 @@ FROM unnest(p_job_ids, p_turns, p_events, p_reasons) WITH ORDINALITY
     AS u (job_id, turn, event, reason, n)
 LEFT JOIN LATERAL (
     SELECT CASE
+        WHEN u.turn >= 2147483646 THEN 'turns'
         WHEN job.at_most_once THEN 'lost'
         WHEN coalesce(entry.crashes, 0) + 1 >= job.max_crashes THEN 'quarantined'
     END AS failure

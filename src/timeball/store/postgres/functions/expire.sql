@@ -53,6 +53,7 @@ BEGIN
     fate AS MATERIALIZED (
         SELECT open.job_id, open.turn, open.begun,
             CASE
+                WHEN open.turn >= 2147483646 THEN 'turns'  -- there is no number for another
                 WHEN NOT open.begun THEN NULL
                 WHEN job.at_most_once THEN 'lost'
                 WHEN coalesce(entry.crashes, 0) + 1 >= job.max_crashes THEN 'quarantined'
@@ -69,6 +70,7 @@ BEGIN
                 WHEN fate.begun THEN 'lost' ELSE 'released' END,
             coalesce(fate.failure, 'worker died'), p_worker,
             CASE fate.failure
+                WHEN 'turns' THEN 'it has had 2,147,483,646 turns, and no more can be counted'
                 WHEN 'lost' THEN 'its worker died during the attempt, and it runs at most once'
                 WHEN 'quarantined' THEN 'its worker died during an attempt too many times'
             END

@@ -31,7 +31,8 @@ BEGIN
         FOR NO KEY UPDATE);
     v_ripe := array(
         SELECT jobs.id FROM timeball.jobs
-        WHERE jobs.id = ANY (v_locked) AND jobs.state IN ('failed', 'cancelled', 'skipped'));
+        WHERE jobs.id = ANY (v_locked) AND jobs.state IN ('failed', 'cancelled', 'skipped')
+          AND jobs.turn < 2147483646);
     v_clashed := timeball.retake_keys(v_ripe);
     RETURN QUERY
     WITH found AS MATERIALIZED (
