@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.store.postgres.sessions import submit, worker_of
+from tests.store.postgres.sessions import submit, until, worker_of
 
 from timeball.core.records import JobSpec, Settlement
 from timeball.core.states import Ending, State
@@ -192,3 +192,31 @@ def test_our_functions_run_with_the_rights_of_their_caller(server: str) -> None:
             " WHERE pronamespace = 'timeball'::regnamespace AND prosecdef"
         ).fetchall()
     assert rows == []
+
+
+@pytest.mark.slow
+def test_a_migration_that_waits_for_a_long_transaction_stops_nobody(
+    store: PostgresStore, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lets go of its place in the queue for the table, again and again, until it is free."""
+    text = "ALTER TABLE timeball.job ADD COLUMN IF NOT EXISTS made_up integer"
+    another = migrations()[-1]._replace(name="functions/zz_made_up.sql", text=text, checksum="1")
+    known = [*migrations(), another]
+    monkeypatch.setattr("timeball.store.postgres.migrate.migrations", lambda: known)
+    worker = worker_of(store)
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(server) as reader:
+        reader.execute("SELECT count(*) FROM timeball.job")
+        done = pool.submit(migrate, store.connections)
+        waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode LIKE 'AccessEx%')"
+        until(lambda: reader.execute(waits).fetchone() == (True,), "the migration waits")
+        for _ in range(5):
+            submit(store)
+            assert len(store.claim(worker, limit=5, request=uuid4(), floors={})) == 1
+        assert not done.done()
+        reader.rollback()
+        assert done.result(60.0) == [another.name]
+    change(
+        server,
+        "ALTER TABLE timeball.job DROP COLUMN made_up;"
+        " DELETE FROM timeball.migration WHERE name = 'functions/zz_made_up.sql'",
+    )

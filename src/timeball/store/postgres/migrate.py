@@ -9,18 +9,25 @@ transaction under one advisory lock, so that any number of programs may start at
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 import psycopg
 
-from timeball.errors import SchemaMismatch
+from timeball.errors import SchemaMismatch, StoreUnavailable
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
     in_schema,
     statement,
 )
+
+_PATIENCE_S: Final = 300.0
+_REST_S: Final = 0.2  # in which those who wait for the table get it
+
+_log = logging.getLogger(__name__)
 
 _PREPARE: Final = ("migration_begin", "create_schema", "migration_table")
 
@@ -51,10 +58,27 @@ def migrations() -> list[Migration]:
 def migrate(connections: Connections) -> list[str]:
     """Apply what is missing or has changed; return the names of what was applied.
 
+    Workers go on meanwhile: a lock that is not there within a second is let go and asked for
+    again, so that no claim queues behind a migration that queues behind a long transaction.
+
     Raises:
         SchemaMismatch: The database was migrated by a newer version, or a numbered file
             is not the one that was applied.
+        StoreUnavailable: Somebody has held a lock for all of five minutes.
     """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return _migrate(connections)
+        except StoreUnavailable as error:
+            busy = isinstance(error.__cause__, psycopg.errors.LockNotAvailable)
+            if not busy or time.monotonic() > deadline:
+                raise
+            _log.warning("a table is in use, trying again: %s", error)
+            time.sleep(_REST_S)
+
+
+def _migrate(connections: Connections) -> list[str]:
     schema = connections.schema
     with connections.borrowed() as connection, connection.transaction():
         for name in _PREPARE:
