@@ -1,0 +1,138 @@
+"""The classic defects of dependencies, put back one by one: a scenario and the audit see each.
+
+The unmutated functions pass the same scenarios; a pattern that is not there any more fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from importlib.resources import files
+from typing import NamedTuple
+
+import psycopg
+import pytest
+from tests.store.postgres.sessions import Session, claim_all, settle_of, until
+from tests.store.postgres.test_dependency_races import child_json, child_of, running, state
+
+from timeball.core.audit import audit
+from timeball.core.dependencies import Rule
+from timeball.core.states import State
+from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.connections import statement
+
+Make = Callable[[], Session]
+FOLDER = files("timeball.store.postgres") / "functions"
+pytestmark = pytest.mark.slow
+
+
+def fan_in(store: PostgresStore, _: Make) -> bool:
+    """One of two parents has ended: the child waits."""
+    worker, turns = running(store, 2)
+    child = child_of(store, *(turn.uuid for turn in turns))
+    store.connections.run("settle", **settle_of(worker, turns[0]))
+    waits = state(store, child) is State.WAITING
+    store.connections.run("settle", **settle_of(worker, turns[1]))
+    return waits and state(store, child) is State.PENDING
+
+
+def failure(store: PostgresStore, _: Make) -> bool:
+    """A parent has failed: the child is skipped."""
+    worker, (turn,) = running(store, 1)
+    child = child_of(store, turn.uuid)
+    store.connections.run("settle", **settle_of(worker, turn, "failed"))
+    return state(store, child) is State.SKIPPED
+
+
+def added_late(store: PostgresStore, _: Make) -> bool:
+    """A child is added once its parent has ended."""
+    worker, (turn,) = running(store, 1)
+    store.connections.run("settle", **settle_of(worker, turn))
+    return state(store, child_of(store, turn.uuid)) is State.PENDING
+
+
+def added_meanwhile(store: PostgresStore, session: Make) -> bool:
+    """An edge is linked while its parent ends."""
+    worker, (turn,) = running(store, 1)
+    child, text = child_json(turn.uuid)
+    one, two = session(), session()
+    one.verb("submit", jobs=text)
+    one.begin().verb("link", limit=10)
+    call = two._send(statement("settle"), settle_of(worker, turn))
+    until(lambda: call.done() or two.blockers(), "it waits, or it is done")
+    one.commit()
+    call.result(30)
+    return state(store, child) is State.PENDING
+
+
+def ended_twice(store: PostgresStore, _: Make) -> bool:
+    """A parent ends, is revived and ends again: it counts once."""
+    worker, turns = running(store, 3)
+    child = child_of(store, *(turn.uuid for turn in turns), rule=Rule.ALL_DONE)
+    store.connections.run("settle", **settle_of(worker, turns[0], "failed"))
+    store.revive([turns[0].uuid])
+    child_of(store, turns[0].uuid)
+    (again,) = claim_all(store, worker)
+    store.connections.run("settle", **settle_of(worker, again, "failed"))
+    store.connections.run("settle", **settle_of(worker, turns[1]))
+    waits = state(store, child) is State.WAITING
+    store.connections.run("settle", **settle_of(worker, turns[2]))
+    return waits and state(store, child) is State.PENDING
+
+
+class Mutant(NamedTuple):
+    """One defect."""
+
+    function: str
+    old: str
+    new: str
+    scenario: Callable[[PostgresStore, Make], bool]
+
+
+LOCK = "PERFORM pg_advisory_xact_lock_shared('timeball.dependency'::regclass::oid::integer, 0);"
+OPEN = "WHERE edge.parent = ANY (p_ended) AND edge.decided_at IS NULL AND"
+MUTANTS = {
+    "M11 dependency checked at submit only": Mutant(
+        "link", "timeball.tell_children(v_parents)", "NULL::text[]", added_late
+    ),
+    "M12 graph lock dropped": Mutant("settle", LOCK, "", added_meanwhile),
+    "M15 unmet <= 1": Mutant("sentence", "AND p_all_left = 0", "AND p_all_left <= 1", fan_in),
+    "M16 failed parent satisfies": Mutant(
+        "is_met", "WHEN 'all_success' THEN p_event = 'succeeded'", "", failure
+    ),
+    "M17 release left out of the transaction": Mutant(
+        "settle", "IF v_parents THEN", "IF false THEN", fan_in
+    ),
+    "M50 edge decided twice": Mutant(
+        "decide_edges", OPEN, "WHERE edge.parent = ANY (p_ended) AND", ended_twice
+    ),
+}
+
+
+@contextmanager
+def replaced(dsn: str, mutant: Mutant) -> Iterator[None]:
+    text = (FOLDER / f"{mutant.function}.sql").read_text("utf-8")
+    assert mutant.old in text, "the function has changed: mend the mutant"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(text.replace(mutant.old, mutant.new))
+        try:
+            yield
+        finally:
+            connection.execute(text)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_defect_that_is_put_back_is_seen(dsn: str, session: Make, name: str) -> None:
+    mutant = MUTANTS[name]
+    with closing(PostgresStore(dsn)) as store:
+        with replaced(dsn, mutant):
+            assert not mutant.scenario(store, session)
+        found = set(audit(store.histories(), quiesced=False).found)
+    assert found & {"I13", "I14"}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_functions_as_they_are_pass_the_same_scenario(
+    ledger: PostgresStore, session: Make, name: str
+) -> None:
+    assert MUTANTS[name].scenario(ledger, session)
