@@ -1,0 +1,3 @@
+"""The workshop of the worker's loop."""
+
+from tests.worker.loop.conftest import shop as shop
