@@ -1,3 +1,5 @@
 """The workshop of the worker's loop."""
 
-from tests.worker.loop.conftest import shop as shop
+from tests.worker.loop.conftest import shop
+
+__all__ = ["shop"]

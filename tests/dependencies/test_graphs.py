@@ -28,14 +28,17 @@ def drawn(random: Random, count: int) -> list[Node]:
     nodes: list[Node] = []
     for n in range(count):
         first = n // 30 * 30
-        parents = (
-            random.choices(range(max(0, first - 100), first), k=random.randrange(5))
-            if n >= 30
-            else []
-        )
+        before = range(max(0, first - 100), first)
+        parents = random.choices(before, k=random.randrange(5)) if before else []
         rules = {parent: random.choice(list(Rule)) for parent in parents}
         nodes.append(Node(rules, random.choice(list(RuledOut)), random.random() < 0.3))
     return nodes
+
+
+def allows(rule: str, state: str) -> bool:
+    bad = state in {"failed", "cancelled"}
+    words = {"one_failed": bad, "none_failed": not bad, "all_done": True, "always": True}
+    return words.get(rule, state == "succeeded")
 
 
 def predicted(nodes: list[Node]) -> list[State]:
@@ -43,17 +46,7 @@ def predicted(nodes: list[Node]) -> list[State]:
     states: list[State] = []
     for node in nodes:
         ends = [(str(rule), str(states[parent])) for parent, rule in node.after.items()]
-        met = [
-            {
-                "success": state == "succeeded",
-                "failed": state in {"failed", "cancelled"}
-                if rule == "one_failed"
-                else state not in {"failed", "cancelled"},
-                "done": True,
-                "always": True,
-            }[rule.split("_")[-1]]
-            for rule, state in ends
-        ]
+        met = [allows(rule, state) for rule, state in ends]
         ones = [ok for (rule, _), ok in zip(ends, met, strict=True) if rule.startswith("one")]
         alls = [ok for (rule, _), ok in zip(ends, met, strict=True) if not rule.startswith("one")]
         if (all(alls) and (any(ones) or not ones)) or node.ruled_out is RuledOut.RUN:
