@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from timeball.cli.output import iso, shown
+from timeball.core.dependencies import Parent
 from timeball.core.notes import LogLine
 from timeball.core.records import Job
 from timeball.core.redaction import redacted_value
@@ -54,6 +55,14 @@ def log_lines(lines: Iterable[LogLine], *, utc: bool) -> Iterator[str]:
     """Yield what a job has logged, for people."""
     for line in lines:
         yield f"{shown(line.at, utc=utc)}  turn {line.turn}  {line.text}"
+
+
+def parent_lines(parents: Sequence[Parent]) -> Iterator[str]:
+    """Return what a job comes after, one parent a line; nothing where it has none."""
+    if parents:
+        yield "after"
+    for one in parents:
+        yield f"    {one.uuid} {one.state or 'deleted'} ({one.rule})"
 
 
 def summary(job: Job) -> str:

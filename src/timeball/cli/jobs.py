@@ -98,16 +98,19 @@ def list_(**options: Any) -> None:
 @dsn_option
 def show(job_id: str, *, as_json: bool, utc: bool, dsn: str | None) -> None:
     """Show one job. ID: its uuid, the beginning of it, or its number."""
-    from timeball.cli.job_text import job_lines, job_record, log_lines
+    from timeball.cli.job_text import job_lines, job_record, log_lines, parent_lines
 
     with opened(dsn) as client:
         found = client.get(find(client, job_id).uuid)
         said = client.logs(found.uuid)
+        parents = client.store.parents(found.id)
     if as_json:
         texts = [{"turn": line.turn, "at": iso(line.at), "text": line.text} for line in said]
-        write_json({"job": {**job_record(found), "log": texts}})
+        after = [{"job": one.uuid, "rule": one.rule, "state": one.state} for one in parents]
+        write_json({"job": {**job_record(found), "after": after, "log": texts}})
         return
-    for line in [*job_lines(found, utc=utc), *(["log"] if said else [])]:
+    head = [*job_lines(found, utc=utc), *parent_lines(parents), *(["log"] if said else [])]
+    for line in head:
         write(line)
     for line in log_lines(said, utc=utc):
         write(f"    {line}")
