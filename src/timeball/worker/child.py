@@ -236,7 +236,9 @@ def work(brief: Brief, link: Link) -> None:
     if any(kind.exclusive for kind in DEFAULT.values()):
         Thread(target=guard.run, args=(done,), daemon=True).start()
     link.govern(worker)
-    listener = Thread(target=store.listen, args=(worker.wake, done), daemon=True)
+    listener = Thread(
+        target=store.listen, args=(worker.wake, done, brief.worker.queues), daemon=True
+    )
     listener.start()
     try:
         worker.work()

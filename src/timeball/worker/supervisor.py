@@ -1,13 +1,12 @@
 """Keeps child processes at work, beats for them, and gives them up when they die.
 
-No user code runs in this process, so nothing a job does can stop the beat. One thread,
-the loop, starts the children, hears them and waits for them; beat, sweeper and ticker
-have a thread each. All that is asked of the loop comes as a byte through a socket, which
-a signal handler may send as well as a thread.
+No user code runs in this process, so nothing a job does can stop the beat. One thread, the loop,
+starts the children, hears them and waits for them; beat, sweeper and ticker have a thread each,
+and share a connection as far as they can wait for it. All that is asked of the loop comes as a
+byte through a socket, which a signal handler may send as well as a thread.
 
-Stopping goes in steps, each at the next signal or when the one before has taken too
-long: drain, give back, kill. It takes at most `drain_s` and 5 seconds, whatever the
-children and the database do.
+Stopping goes in steps, each at the next signal or when the one before has taken too long: drain,
+give back, kill. It takes at most `drain_s` and 5 seconds, whatever children and database do.
 """
 
 from __future__ import annotations
@@ -115,7 +114,8 @@ class Supervisor:
 
     def __init__(self, config: SupervisorConfig) -> None:
         self._config = config
-        self._store, self._beat_store = PostgresStore(config.dsn), PostgresStore(config.dsn)
+        self._store = PostgresStore(config.dsn, patience_s=0.1)
+        self._beat_store = PostgresStore(config.dsn)
         self._places = [Place(number) for number in range(1, config.children + 1)]
         self._telemetry = Telemetry(
             config.metrics, self._crew, self._store.connections, config.worker.queues

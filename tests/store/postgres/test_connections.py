@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import psycopg
@@ -14,6 +15,7 @@ from timeball.core.states import Ending, State
 from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
 from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore
+from timeball.store.postgres import connections as door
 from timeball.store.postgres.connections import Connections, in_schema, statement
 
 
@@ -60,6 +62,46 @@ def test_one_broken_session_takes_its_idle_siblings_along(
 
 def test_a_session_is_used_again(connections: Connections) -> None:
     assert pid_of(connections) == pid_of(connections)
+
+
+def test_sessions_that_nobody_has_needed_for_a_while_are_closed(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connections.borrowed() as one, connections.borrowed() as two:
+        pass
+    assert (one.closed, two.closed) == (False, False)
+    monkeypatch.setattr(door, "SPARE_S", 0.0)
+    used = pid_of(connections)
+    left = [each for each in (one, two) if not each.closed]
+    assert [each.info.backend_pid for each in left] == [used]
+
+
+def test_who_is_patient_shares_a_session_and_does_not_wait_for_ever(dsn: str) -> None:
+    patient, hasty = Connections(dsn, patience_s=30.0), Connections(dsn, patience_s=0.01)
+    with ThreadPoolExecutor(8) as pool:
+        pids = set(pool.map(lambda _: patient.run("backend")[0], range(64)))
+    with hasty.borrowed() as one, hasty.borrowed() as two:
+        assert one is not two
+    patient.close()
+    hasty.close()
+    assert len(pids) == 1
+
+
+def test_a_session_that_could_not_be_made_is_not_waited_for() -> None:
+    nowhere = Connections("host=/nonexistent dbname=none", patience_s=3600.0)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            nowhere.run("ping")
+
+
+def test_who_waits_for_a_session_hears_that_the_store_was_closed(dsn: str) -> None:
+    patient = Connections(dsn, patience_s=3600.0)
+    with ThreadPoolExecutor(1) as pool, patient.borrowed():
+        waiting = pool.submit(patient.run, "ping")
+        until(lambda: patient._lock._waiters or waiting.done(), "it waits")
+        patient.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            waiting.result(30)
 
 
 def test_a_session_left_in_a_transaction_is_not_used_again(connections: Connections) -> None:

@@ -217,6 +217,7 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
 def test_a_submit_wakes_once_per_queue(ledger: PostgresStore, dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as ear:
         ear.execute("LISTEN timeball_wake")
+        worker_of(ledger, "x", "y", "last", "later")
         ledger.submit(
             [JobSpec(uuid=uuid4(), kind="a", queue=queue) for queue in ("x", "y", "x", "y", "x")]
         )

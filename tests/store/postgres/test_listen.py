@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 from tests.pgbouncer import pgbouncer, program
-from tests.store.postgres.sessions import submit, until
+from tests.store.postgres.sessions import submit, until, worker_of
 
 from timeball.store.postgres import PostgresStore, listen
 from timeball.store.postgres.listen import DIRECT
@@ -23,13 +23,14 @@ class Listener:
     """A listener in a thread of its own, which counts how often it was woken."""
 
     store: PostgresStore
+    queue: str = "default"
     stop: threading.Event = field(default_factory=threading.Event)
     woken: list[None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         wake = self.woken.append
         self.thread = threading.Thread(
-            target=self.store.listen, args=(lambda: wake(None), self.stop)
+            target=self.store.listen, args=(lambda: wake(None), self.stop, [self.queue])
         )
         self.thread.start()
         until(lambda: self.woken, "it listens, and has looked once for what came before")
@@ -49,6 +50,7 @@ def listens_directly(direct: str, pooler: str | None, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def listener(store: PostgresStore) -> Iterator[Listener]:
+    worker_of(store)
     listener = Listener(store)
     yield listener
     listener.end()
@@ -70,6 +72,22 @@ def test_a_job_of_the_future_does_not_wake(listener: Listener) -> None:
     submit(listener.store, delay_s=60.0)
     listener.end()
     assert len(listener.woken) == before
+
+
+def test_a_listener_sleeps_on_while_other_queues_have_work(
+    store: PostgresStore, listener: Listener
+) -> None:
+    worker_of(store, "other")
+    other = Listener(store, "other")
+    for _ in range(5):
+        before = len(listener.woken)
+        submit(store)
+        until(lambda before=before: len(listener.woken) > before, "woken")
+    assert len(other.woken) == 1
+    submit(store, queue="other")
+    until(lambda: len(other.woken) > 1, "woken")
+    other.end()
+    assert len(other.woken) == 2
 
 
 def test_a_listener_outlives_its_session(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -32,6 +33,8 @@ SCHEMA_DEFAULT: Final = "timeball"
 CONNECT_TIMEOUT_S: Final = 10
 SILENCE_MS: Final = 20_000
 """After which a TCP connection whose packets nobody acknowledges counts as broken."""
+SPARE_S: Final = 10.0
+"""How long a connection is kept that nobody needs, as long as there is another one."""
 
 _ROWS = psycopg.rows.tuple_row
 _SETTINGS: Final[dict[str, Any]] = {
@@ -87,11 +90,18 @@ def in_schema(text: str, schema: str) -> LiteralString:
 class Connections:
     """A few connections, made when needed, shared by the threads of one process.
 
+    Those that nobody has needed for a while are closed when another one comes back.
+
+    Args:
+        dsn: Where the database is.
+        schema: Where in it the ledger is.
+        patience_s: How long to wait for a connection that is lent before another one is made.
+
     Raises:
         UsageError: `dsn` is not a libpq URL or a list of key=value pairs.
     """
 
-    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
+    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:
         try:
             psycopg.conninfo.conninfo_to_dict(dsn)
         except psycopg.ProgrammingError:
@@ -102,8 +112,10 @@ class Connections:
             ) from None
         self.dsn = dsn
         self.schema = schema
-        self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
-        self._lock = threading.Lock()
+        self._idle: list[tuple[float, psycopg.Connection[tuple[Any, ...]]]] = []
+        self._patience_s = patience_s
+        self._lent = 0
+        self._lock = threading.Condition()
         self._closed = False
 
     def run(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
@@ -168,27 +180,45 @@ class Connections:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for connection in idle:
+            self._lock.notify_all()
+        for _, connection in idle:
             connection.close()
 
     def _take(self) -> psycopg.Connection[tuple[Any, ...]]:
         with self._lock:
+            if self._lent:
+                self._lock.wait_for(lambda: self._idle or self._closed, self._patience_s)
             if self._closed:
                 raise StoreUnavailable("this store was closed")
+            self._lent += 1
             if self._idle:
-                return self._idle.pop()
-        return self.connect()
+                return self._idle.pop()[1]
+        try:
+            return self.connect()
+        except BaseException:
+            self._lent_no_more()
+            raise
 
     def _give_back(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         whole = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        now_s = time.monotonic()
         with self._lock:
-            if whole and not self._closed:
-                self._idle.append(connection)
-                return
-            # Its siblings come from before the same restart: do not try them one by one.
-            stale, self._idle = self._idle, []
-        for each in (connection, *stale):
+            whole = whole and not self._closed
+            # Siblings of a broken one come from before the same restart: do not try each.
+            stale = [each for each in self._idle if not whole or each[0] < now_s - SPARE_S]
+            self._idle = self._idle[len(stale) :]
+            if whole:
+                self._idle.append((now_s, connection))
+            else:
+                stale.append((now_s, connection))
+        self._lent_no_more()
+        for _, each in stale:
             each.close()
+
+    def _lent_no_more(self) -> None:
+        with self._lock:
+            self._lent -= 1
+            self._lock.notify()
 
 
 _REFUSALS: Final[Mapping[str, type[Exception]]] = MappingProxyType(

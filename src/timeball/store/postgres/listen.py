@@ -9,9 +9,9 @@ sessions: there the worker polls, or listens at an address that leads to the ser
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Event
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 
 import psycopg
 
@@ -31,28 +31,30 @@ DIRECT: Final = "TIMEBALL_LISTEN_DSN"
 log = logging.getLogger(__name__)
 
 
-def wake_channel(schema: str) -> str:
-    """Return the NOTIFY channel of a schema."""
-    return f"{schema}_wake"
+class Waking(NamedTuple):
+    """Whom to wake, and of what: who serves other queues sleeps on, and asks the server nothing."""
+
+    wake: Callable[[], None]
+    queues: frozenset[str]
 
 
-def listen(connections: Connections, wake: Callable[[], None], stop: Event) -> None:
-    """Call `wake` for each notification until `stop` is set. Blocks; outlives any outage."""
+def listen(
+    connections: Connections, wake: Callable[[], None], stop: Event, queues: Collection[str]
+) -> None:
+    """Call `wake` when any of `queues` is named, until `stop` is set. Blocks; outlives outages."""
     backoff_s = 0.1
     while not stop.is_set():
         try:
             with connections.connect() as connection:
                 backoff_s = 0.1
-                _serve(connection, connections.schema, wake, stop)
+                _serve(connection, connections.schema, Waking(wake, frozenset(queues)), stop)
         except psycopg.Error as error:
             log.warning("listener lost, polling meanwhile: %s", str(error).strip())
             stop.wait(backoff_s)
             backoff_s = min(BACKOFF_MAX_S, 2 * backoff_s)
 
 
-def _serve(
-    connection: psycopg.Connection[Any], schema: str, wake: Callable[[], None], stop: Event
-) -> None:
+def _serve(connection: psycopg.Connection[Any], schema: str, waking: Waking, stop: Event) -> None:
     if _is_pooled(connection):
         log.warning(
             "polling: a pooling proxy lets no notification through; "
@@ -63,8 +65,8 @@ def _serve(
         stop.wait()
         return
     connection.execute(statement("listen", schema))
-    wake()  # what was submitted before we listened
-    _relay(connection, statement("ping"), wake, stop)
+    waking.wake()  # what was submitted before we listened
+    _relay(connection, statement("ping"), waking, stop)
 
 
 def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
@@ -74,15 +76,13 @@ def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _relay(
-    connection: psycopg.Connection[Any], ping: LiteralString, wake: Callable[[], None], stop: Event
+    connection: psycopg.Connection[Any], ping: LiteralString, waking: Waking, stop: Event
 ) -> None:
     quiet_s = 0.0
     while not stop.is_set():
-        heard = False
-        for _ in connection.notifies(timeout=TICK_S, stop_after=1):
-            heard = True
-        if heard:
-            wake()
+        heard = {notify.payload for notify in connection.notifies(timeout=TICK_S, stop_after=1)}
+        if not waking.queues.isdisjoint(heard):
+            waking.wake()
         quiet_s = 0.0 if heard else quiet_s + TICK_S
         if quiet_s >= CHECK_S:
             connection.execute(ping)

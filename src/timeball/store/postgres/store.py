@@ -52,7 +52,7 @@ from timeball.store.postgres.connections import (
     statement,
 )
 from timeball.store.postgres.encoding import encode_notes, encode_specs, settlement_columns
-from timeball.store.postgres.listen import DIRECT, listen, wake_channel
+from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
 from timeball.store.postgres.readers import histories, holdings, job_of, parent_of
 from timeball.store.postgres.schedules import PostgresSchedules
@@ -64,13 +64,12 @@ _log = logging.getLogger(__name__)
 class PostgresStore(PostgresQueues, PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
-    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT) -> None:
-        self.connections = Connections(dsn, schema=schema)
+    def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:
+        self.connections = Connections(dsn, schema=schema, patience_s=patience_s)
         direct = os.environ.get(DIRECT)
         self._listening = Connections(direct, schema=schema) if direct else self.connections
         self.transactions = Transactions(self.connections)
         self._run = self.connections.run
-        self._channel = wake_channel(schema)
         self._lanes: set[tuple[str, int]] = set()
         self._looked_at = ""  # the last key that was looked at for room
 
@@ -158,7 +157,7 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         """Wake the workers that listen. Only a hint: polling is the guarantee."""
         if queues:
             with suppress(StoreUnavailable):
-                self._run("notify", channel=self._channel, queues=sorted(queues))
+                self._run("notify", queues=sorted(queues))
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""
@@ -360,9 +359,11 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         )
         return Expired(*rows[0]) if rows else None
 
-    def listen(self, wake: Callable[[], None], stop: Event) -> None:
-        """Call `wake` when jobs are submitted, until `stop` is set. Blocks; never raises."""
-        listen(self._listening, wake, stop)
+    def listen(
+        self, wake: Callable[[], None], stop: Event, queues: Collection[str] = ("default",)
+    ) -> None:
+        """Call `wake` when `queues` may have work, until `stop` is set. Blocks; never raises."""
+        listen(self._listening, wake, stop, queues)
 
     # Reading
 

@@ -1,2 +1,2 @@
--- Wake workers that wait for these queues. Never needed: polling is the guarantee.
-SELECT pg_notify(%(channel)s, u.queue) FROM unnest(%(queues)s::text[]) AS u (queue);
+-- Wake workers that wait for these queues.
+SELECT timeball.wake(%(queues)s::text[]);
