@@ -118,8 +118,10 @@ def test_the_duties_of_an_idle_supervisor_ask_a_bounded_number_of_questions_a_mi
 
     monkeypatch.setattr(door, "_rows", count)
     worker_of(ledger)
-    sweeper, ticker = Sweeper(ledger), Ticker(ledger)
-    for duty in (Deadlines(ledger), Linking(ledger), Retention(ledger, Keep()), sweeper, ticker):
+    for duty in (Deadlines(ledger), Linking(ledger), Retention(ledger, Keep()), Sweeper(ledger)):
         duty.run(Minute())
+    duties = asked.total()
+    Ticker(ledger).tick()  # which rests until the next full second
+    ticks = 60 * (asked.total() - duties)
     assert asked.keys() >= {"lapse", "link", "pulses", "take_due"}
-    assert asked.total() <= PER_MINUTE, asked
+    assert duties + ticks <= PER_MINUTE, asked
