@@ -142,6 +142,26 @@ def verify(*, dsn: str | None) -> None:
     write("the schema fits this version")
 
 
+@command.command("roles")
+@click.option("--apply", is_flag=True, help="Run the script instead of printing it.")
+@dsn_option
+def roles(*, apply: bool, dsn: str | None) -> None:
+    """Print the SQL of the roles with the least rights: worker, client, operator and reader.
+
+    Run it as the schema's owner, after each migration: it takes back what is not in it.
+    """
+    from timeball.store.postgres.migrate import grant
+    from timeball.store.postgres.roles import Role, grants, role_name
+
+    if not apply:
+        write(f"BEGIN;\n{grants()}COMMIT;")
+        return
+    with _connections(dsn) as connections:
+        grant(connections)
+    write(f"granted to {', '.join(role_name(role) for role in Role)}")
+    say(f"now give them to your programs' users: GRANT {role_name(Role.WORKER)} TO …")
+
+
 @command.command("rebase")
 @dsn_option
 def rebase(*, dsn: str | None) -> None:

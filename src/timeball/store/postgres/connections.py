@@ -242,6 +242,11 @@ def _translated(error: psycopg.Error) -> Exception:
         return refused
     if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
         return SchemaMismatch(f"{_text(error)}: run `timeball db migrate`")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return UsageError(
+            f"{_text(error)}: connect as a user who has the role for it; `timeball db roles` "
+            "prints who may do what, and `--apply` as the schema's owner grants it"
+        )
     if isinstance(error, _TRY_AGAIN):
         return StoreUnavailable(_text(error))
     return error

@@ -23,6 +23,7 @@ from timeball.store.postgres.connections import (
     in_schema,
     statement,
 )
+from timeball.store.postgres.roles import grants, seal
 
 _PATIENCE_S: Final = 300.0
 _REST_S: Final = 0.2  # in which those who wait for the table get it
@@ -90,6 +91,8 @@ def _migrate(connections: Connections) -> list[str]:
                 statement("migration_applied", schema),
                 {"name": migration.name, "checksum": migration.checksum},
             )
+        if todo:
+            connection.execute(seal(schema).encode())
     return [migration.name for migration in todo]
 
 
@@ -119,7 +122,21 @@ def script(schema: str = SCHEMA_DEFAULT) -> str:
         for name in ("name", "checksum"):
             applied = applied.replace(f"%({name})s", f"'{getattr(migration, name)}'")
         parts += [f"-- {migration.name}", in_schema(migration.text, schema), applied]
-    return "\n".join([*parts, "COMMIT;", ""])
+    return "\n".join([*parts, seal(schema), "COMMIT;", ""])
+
+
+def grant(connections: Connections) -> None:
+    """Make the roles of `roles` and give each its rights; nobody waits for it. Run it again freely.
+
+    Raises:
+        SchemaMismatch: The schema is not the one whose objects are named there.
+        UsageError: This user may not create roles, or does not own the schema.
+    """
+    check(connections)
+    schema = connections.schema
+    with connections.borrowed() as connection, connection.transaction():
+        connection.execute(statement("migration_begin", schema))
+        connection.execute(grants(schema).encode())
 
 
 def _missing(connection: psycopg.Connection[Any], schema: str) -> list[Migration]:

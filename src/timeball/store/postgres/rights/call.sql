@@ -1,0 +1,1 @@
+GRANT EXECUTE ON FUNCTION {schema}.{function} TO {roles};

@@ -1,0 +1,1 @@
+GRANT {rights} ON {schema}.{table} TO {roles};
