@@ -46,7 +46,17 @@ OPERATOR = {
     *("bound_queue", "delete_jobs", "lift_limit", "pause_queue", "resume_queue", "set_limit"),
 }
 WORKER_AND_CLIENT = {
-    *("admit_keys", "ensure_lanes", "fire", "pause", "remove", "resume", "suspend", "withdraw"),
+    *(
+        "admit_keys",
+        "ensure_lanes",
+        "fire",
+        "notify",
+        "pause",
+        "remove",
+        "resume",
+        "suspend",
+        "withdraw",
+    ),
 }
 REFUSED: dict[Role, set[str]] = {
     Role.WORKER: OWNER | CLIENT | OPERATOR,

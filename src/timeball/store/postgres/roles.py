@@ -83,7 +83,7 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         **dict.fromkeys(("trim_jobs", "trim_leases"), _WORKER),
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
-        **dict.fromkeys(("admit_keys", "ensure_lane", "fire"), _WRITING),
+        **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "wake"), _WRITING),
         "move_in": (*_WORKER, *_OPERATOR),
         "delete_jobs": _OPERATOR,
     }
