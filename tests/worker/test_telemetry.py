@@ -128,7 +128,7 @@ def test_the_counters_equal_what_the_record_gives(
     assert counted[families.STALE.name, "hold"] == 1
     assert counted[families.RELEASES.name, "nobody_knows_it"] == 1
     assert counted[families.RETRIES.name, "wish"] == 1
-    assert counted[families.TURNS_EXPIRED.name, "failed"] == 1
+    assert counted[families.TURNS_EXPIRED.name, "lost"] == 1
     assert counted[families.FINISHED.name, "quits", "cancelled"] == 2
     for family in (families.RUN, families.QUEUE_WAIT):
         recorded, said = seconds(store.histories(), totals.read(), family)

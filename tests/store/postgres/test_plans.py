@@ -141,7 +141,7 @@ def test_a_job_that_has_run_for_long_is_found_among_many_leases(dsn: str) -> Non
         )
     for turn in turns:
         _, plans = explained.run("get", {"uuid": turn.uuid})
-        assert plans[-1].blocks <= 300
+        assert plans[-1].blocks <= 400
         job = store.get(turn.uuid)
         assert job.began_at is not None
         assert (job.worker, job.began_at.timestamp()) == (worker, turn.granted_at)
