@@ -39,7 +39,8 @@ from timeball.observe.board import Board
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.embedded import EmbeddedPostgres
 from timeball.store.postgres.migrate import migrate
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.config import WorkerConfig
+from timeball.worker.loop import Worker
 from timeball.worker.telling import Counts
 
 LEDGER = ("job", "entry", "lease", "ended")

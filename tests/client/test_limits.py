@@ -63,6 +63,17 @@ def test_limits_are_set_listed_and_taken_away(client: tb.Client) -> None:
     assert client.limits() == wanted[:1]
 
 
+def test_rates_are_set_beside_what_is_under_way_at_once(client: tb.Client) -> None:
+    client.limit(queue="mail", at_once=10)
+    client.limit(queue="mail", rate="5/s")
+    assert client.limits() == [Limit(Scope.QUEUE, "mail", 10, rate=tb.Rate(5))]
+    client.limit(queue="mail", at_once=None)
+    client.limit(kind="limits.bill", rate=tb.Rate(1, per_s=60))
+    client.limit(queue="mail", rate=None)
+    assert client.limits() == [Limit(Scope.KIND, "limits.bill", None, rate=tb.Rate(1, per_s=60))]
+    assert client.prove_rates() == client.prove_rates(kind="limits.bill") == []
+
+
 def test_the_asynchronous_client_sets_limits_too(client: tb.Client) -> None:
     async def use() -> list[Limit]:
         other = tb.AsyncClient(client)

@@ -26,7 +26,7 @@ def test_a_final_ending_is_final(world: World, ending: Ending) -> None:
     turn = world.start(worker)
     assert world.settle(worker, end(turn, ending)) == [ACCEPTED]
     world.travel(3_600)
-    assert world.store.promote(10) == (0, None)
+    assert world.store.promote(10)[:2] == (0, None)
     assert world.claim(worker) == []
     assert world.state(turn) is FINAL[ending]
 
@@ -209,7 +209,7 @@ def test_a_retry_without_a_wait_is_scheduled_and_due(world: World) -> None:
     world.settle(worker, end(turn, Ending.RETRIED, error="once"))
     assert (world.state(turn), world.job(turn).error) == (State.SCHEDULED, "once")
     assert world.job(turn).ended_at is None
-    assert world.store.promote(10) == (1, None)
+    assert world.store.promote(10)[:2] == (1, None)
 
 
 def test_a_retry_goes_to_the_back(world: World) -> None:

@@ -28,9 +28,10 @@ from timeball.core.upkeep import Keep
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import statement
 from timeball.worker.beat import Beat
+from timeball.worker.config import WorkerConfig
 from timeball.worker.deadlines import Deadlines
 from timeball.worker.linking import Linking
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.loop import Worker
 from timeball.worker.retention import Retention
 from timeball.worker.sweeper import Sweeper
 from timeball.worker.ticker import Ticker

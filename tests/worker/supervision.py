@@ -12,7 +12,7 @@ from timeball.core.records import JobSpec
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.worker.child import Load
-from timeball.worker.loop import WorkerConfig
+from timeball.worker.config import WorkerConfig
 from timeball.worker.supervisor import SupervisorConfig
 
 PATIENCE_S = 30.0

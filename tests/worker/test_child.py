@@ -12,7 +12,7 @@ import pytest
 from timeball.action.registry import Registry
 from timeball.errors import UsageError
 from timeball.worker.child import FAILURE_MAX, Brief, Link, Load, Said
-from timeball.worker.loop import WorkerConfig
+from timeball.worker.config import WorkerConfig
 
 BRIEF = Brief(
     dsn="postgresql:///tides",

@@ -22,7 +22,8 @@ from timeball.observe import families
 from timeball.observe.board import Board
 from timeball.store.postgres import PostgresStore
 from timeball.worker.begun import BegunTable, rows
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.config import WorkerConfig
+from timeball.worker.loop import Worker
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 from timeball.worker.telling import Counts
 

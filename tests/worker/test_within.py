@@ -18,7 +18,8 @@ from timeball.core.outcomes import Returned
 from timeball.core.records import Verdict
 from timeball.core.states import Ending, State
 from timeball.worker.attempt import TurnAttempt
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.config import WorkerConfig
+from timeball.worker.loop import Worker
 
 # Kept iff accepted
 

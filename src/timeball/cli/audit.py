@@ -50,10 +50,12 @@ def audited(store: Store, *, quiesced: bool) -> Report:
     from timeball.client.specs import agenda_of
     from timeball.core.audit import audit
     from timeball.core.limits import limit_violations
+    from timeball.core.permits import rate_violations
 
     tables = {each.spec.name: agenda_of(each.spec) for each in store.schedules()}
     report = audit(store.histories(), quiesced=quiesced)
     report = report.including(limit_violations(store.holdings()))
+    report = report.including(rate_violations(store.starts()))
     return report.including(schedule_violations(store.schedule_histories(), tables))
 
 

@@ -28,7 +28,7 @@ from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.embedded import EmbeddedPostgres, reset
 from timeball.store.postgres.migrate import migrate
 from timeball.worker.child import Load
-from timeball.worker.loop import WorkerConfig
+from timeball.worker.config import WorkerConfig
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
 JOBS: Final = 300

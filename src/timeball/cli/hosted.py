@@ -26,7 +26,7 @@ from timeball.core.states import TERMINAL
 from timeball.errors import TimeballError
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.child import Load
-from timeball.worker.loop import WorkerConfig
+from timeball.worker.config import WorkerConfig
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
 LOADER: Final = f"{__name__}:load"

@@ -20,7 +20,7 @@ from timeball.core.states import TERMINAL
 from timeball.errors import StoreUnavailable
 from timeball.observe.transitions import LogFormat, configure
 from timeball.store.base import Store
-from timeball.worker.loop import WorkerConfig
+from timeball.worker.config import WorkerConfig
 from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
 _NEWS_S = 0.5

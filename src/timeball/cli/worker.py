@@ -11,7 +11,7 @@ from timeball.cli.database import dsn_option
 from timeball.cli.monitoring import log_format_option, metrics_option, say_url
 
 if TYPE_CHECKING:
-    from timeball.worker.loop import WorkerConfig
+    from timeball.worker.config import WorkerConfig
 
 
 @click.command()
@@ -146,7 +146,7 @@ def _worker(ctx: click.Context, options: dict[str, Any]) -> WorkerConfig:
     import os
 
     from timeball.cli.times import seconds
-    from timeball.worker.loop import WorkerConfig
+    from timeball.worker.config import WorkerConfig
 
     given = ctx.get_parameter_source("slots")
     if options["processes"] and given is not click.core.ParameterSource.DEFAULT:

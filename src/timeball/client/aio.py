@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import Any, Self
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from timeball.client.sync import Client, Handle, Waiting
 from timeball.core.limits import Limit
 from timeball.core.notes import LogLine
 from timeball.core.queues import Queue
+from timeball.core.rate import Rate
 from timeball.core.records import (
     CancelAnswer,
     DecidedOccurrence,
@@ -83,10 +84,18 @@ class AsyncClient:
         return await asyncio.to_thread(self.client.delete_many, jobs)
 
     async def limit(
-        self, *, at_once: int | None, key: str | None = None, queue: str | None = None
+        self,
+        *,
+        at_once: int | EllipsisType | None = ...,
+        rate: Rate | str | EllipsisType | None = ...,
+        key: str | None = None,
+        kind: str | None = None,
+        queue: str | None = None,
     ) -> None:
         """See `Client.limit`."""
-        await asyncio.to_thread(self.client.limit, at_once=at_once, key=key, queue=queue)
+        await asyncio.to_thread(
+            self.client.limit, at_once=at_once, rate=rate, key=key, kind=kind, queue=queue
+        )
 
     async def limits(self) -> list[Limit]:
         """See `Client.limits`."""

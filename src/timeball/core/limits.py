@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from timeball.core.audit import Violation
+from timeball.core.rate import Rate
 
 AT_ONCE_DEFAULT: Final = 1
 """The limit of a key for which nobody has set one."""
@@ -28,6 +29,7 @@ class Scope(StrEnum):
     """What a limit is about."""
 
     KEY = "key"
+    KIND = "kind"
     QUEUE = "queue"
 
 
@@ -38,9 +40,14 @@ class Limit(NamedTuple):
     name: str
     """Of a key; one that ends in * stands for each key that begins so."""
 
-    at_once: int
+    at_once: int | None
+    """How many may be under way at once; None: this is not limited."""
+
     used: int = 0
     """Jobs that count against it now; with * those of all its keys together."""
+
+    rate: Rate | None = None
+    """How many may start in a time; None: this is not limited."""
 
 
 class Holding(NamedTuple):

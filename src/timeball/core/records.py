@@ -109,6 +109,12 @@ class Turn(NamedTuple):
     limited: bool = False
     """When it ends, another turn that waits for its key or its queue may have room."""
 
+    rates: Sequence[str] = ()
+    """The limits of which its start needs permits, such as ``kind:a``."""
+
+    waited: bool = False
+    """Whether it has come out of the line of those that wait for such a limit."""
+
 
 class Settlement(NamedTuple):
     """How one turn ended, decided by `outcomes.decide` and written by a store."""
@@ -157,7 +163,11 @@ class Promoted(NamedTuple):
 
     moved: int
     next_due_s: float | None
-    """Seconds until the next scheduled job falls due; None if none is scheduled."""
+    """Seconds until the next scheduled job falls due, or some that wait for a rate may come; None
+    if there are none."""
+
+    rated: frozenset[str] = frozenset()
+    """The queues whose starts are limited: a claim needs permits for them."""
 
 
 class Pulse(NamedTuple):

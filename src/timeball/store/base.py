@@ -130,7 +130,7 @@ class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
         """Add a worker and return its id. Jobs that waited for one of `kinds` come back."""
         ...
 
-    def claim(
+    def claim(  # noqa: PLR0913 - one question, all of it named
         self,
         worker: int,
         *,
@@ -139,6 +139,7 @@ class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
         aging_s: float = AGING_DEFAULT_S,
+        permits: Mapping[str, int] | None = None,
     ) -> list[Turn]:
         """Grant up to `limit` pending turns of the worker's queues that are not paused.
 
@@ -159,6 +160,8 @@ class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
                 granted to a claim whose answer never came: it is given out again. None:
                 do not look.
             aging_s: What a priority class is worth, in seconds; see `Options.aging_s`.
+            permits: Per queue whose starts are limited, how many permits the caller has: no
+                more turns of it are granted, and none of those that are left out.
 
         Raises:
             WorkerExpired: The worker was given up for dead: register anew.

@@ -1,11 +1,56 @@
-"""The part of a store that limits what is under way at once."""
+"""The part of a store that limits what is under way at once, and what starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from timeball.core.limits import Holding, Limit, Scope
+from timeball.core.permits import Start
+from timeball.core.rate import Rate
+
+RATE_SPENT: Final = "rate"  # why a turn is given back, and held, that got no permit to start
+
+
+class Ask(NamedTuple):
+    """A wish for permits to start."""
+
+    names: Sequence[str]
+    """Of the limits that must all grant, such as ``queue:mail``, ``kind:a``, ``key:tenant-7``."""
+
+    want: int
+    waited: bool = True
+    """Whether it is for turns that have come out of the line of those that wait for a rate: others
+    get nothing while there is one."""
+
+
+class Granted(NamedTuple):
+    """What an `Ask` got."""
+
+    permits: int
+    numbers: tuple[int, ...]
+    """Of the grant at each limit, in the order of `names`; 0 where there is no limit any more."""
+
+
+class Grants(NamedTuple):
+    """The answer to some asks."""
+
+    at: float
+    """When they were given, in epoch seconds on the store's clock."""
+
+    granted: list[Granted]
+    wait_s: float | None
+    """Until one of the limits can give more, by what is known now; None where none is limited."""
+
+
+class Spent(NamedTuple):
+    """What became of the permits of one grant."""
+
+    name: str
+    number: int
+    used: int
+    late_us: int
+    """The last start by it: microseconds after the question was sent, by the worker's clock."""
 
 
 class Limiting(Protocol):
@@ -19,10 +64,33 @@ class Limiting(Protocol):
         """
         ...
 
+    def limit_starts(self, scope: Scope, name: str, rate: Rate | None) -> None:
+        """Set how many of a queue, a kind or a key may start in a time; None: any number.
+
+        It holds for turns that are granted a second later or after that.
+        """
+        ...
+
     def limits(self) -> list[Limit]:
         """Return every limit that was set, by scope and name."""
         ...
 
+    def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:
+        """Grant permits to start, as far as the limits allow, in the order of `asks`.
+
+        A permit is good for `timeball.core.permits.TTL_S` from the moment in which the question
+        was sent. Asking again after a lost answer is safe: permits that nobody knows of run out.
+
+        Args:
+            asks: All limits of one grant the same number, or none does.
+            spent: What became of earlier grants; of each the first word counts.
+        """
+        ...
+
     def holdings(self) -> Iterator[Holding]:
         """Return who counted against which limit, as `limit_violations` wants it."""
+        ...
+
+    def starts(self) -> Iterator[Start]:
+        """Return the starts on record that a rate's limit is about, by name of the limit."""
         ...

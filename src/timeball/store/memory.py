@@ -27,7 +27,6 @@ from timeball.core.records import (
     Expired,
     JobSpec,
     Promoted,
-    Pulse,
     Settlement,
     Turn,
     Verdict,
@@ -37,6 +36,7 @@ from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
 from timeball.store.graph import LINK_MAX, links_of
+from timeball.store.limiting import RATE_SPENT
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
 from timeball.store.memory_lanes import MemoryLanes
@@ -117,7 +117,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             self._line_up(self._waiting_for(new.kinds))
             return new.id
 
-    def claim(
+    def claim(  # noqa: PLR0913 - one question, all of it named
         self,
         worker: int,
         *,
@@ -126,6 +126,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
         aging_s: float = AGING_DEFAULT_S,
+        permits: Mapping[str, int] | None = None,
     ) -> list[Turn]:
         """See `Store.claim`."""
         if not 1 <= limit <= CLAIM_MAX:
@@ -138,13 +139,20 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             if not turns and newest is not None:
                 turns += self._unknown(worker, newest)
             fresh, lows = not turns, dict(floors)
+            left = {**dict.fromkeys(self._rated_queues(), 0), **(permits or {})}
             while (
-                fresh and (room := limit - len(turns)) and (lane := self._lane_for(holder, aging_s))
+                fresh
+                and (room := limit - len(turns))
+                and (lane := self._lane_for(holder, aging_s, left))
             ):
                 lane.seq += 1
                 floor = lows.setdefault(lane.id, lane.seq)
                 lease = Lease(lane.id, lane.seq, worker, floor, [], self._clock())
-                turns += self._grant(lease, lane, self._room(Scope.QUEUE, lane.queue, room))
+                room = self._room(Scope.QUEUE, lane.queue, min(room, left.get(lane.queue, room)))
+                granted = self._grant(lease, lane, room)
+                if lane.queue in left:
+                    left[lane.queue] -= len(granted)
+                turns += granted
             return list(turns)
 
     def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -177,26 +185,16 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
                 if row.endings[row.turn - 1].at <= now - NO_WORKER_REST
             ]
             chosen = [*due, *known][:limit]
+            chosen += self._out_of_line(limit - len(chosen))
             ripe = {row.spec.key for row in chosen if row.spec.key}
             moved = self._line_up(chosen, ripe | self._waiting_keys(), limit)
             later = min((row.run_at for row in self._held.values() if row.run_at), default=None)
-            next_due_s = max(0.0, (later - now).total_seconds()) if later else None
-            return Promoted(moved, next_due_s)
+            times_s = [max(0.0, (later - now).total_seconds())] if later else []
+            if (opening_s := self._next_opening_s()) is not None:
+                times_s.append(opening_s)
+            return Promoted(moved, min(times_s, default=None), self._rated_queues())
 
     # Staying alive
-
-    def beat(self, workers: Collection[int]) -> set[int]:
-        """See `Store.beat`."""
-        with self._lock:
-            alive = {n for n in workers if n in self._workers and not self._workers[n].gone}
-            for number in alive:
-                self._workers[number].beat += 1
-            return alive
-
-    def pulses(self) -> list[Pulse]:
-        """See `Store.pulses`."""
-        with self._lock:
-            return [Pulse(w.id, w.beat, w.lease_s) for w in self._workers.values() if not w.gone]
 
     def expire(
         self, worker: int, *, beat: int | None, begun: Collection[tuple[int, int]] | None
@@ -267,12 +265,13 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
         self._line_up([*again, *freed], keys | {row.spec.key for row in freed if row.spec.key})
 
     def _hold(self, row: Row, *, run_at: datetime | None = None, reason: str | None = None) -> None:
-        row.run_at, row.held_for, row.held_at = run_at, reason, self._clock()
+        row.run_at, row.held_for, row.line = run_at, reason, None
+        row.held_at = row.lined_at or self._clock()
         self._held[row.id] = row
 
     def _let_go(self, row: Row) -> None:
         self._held.pop(row.id, None)
-        row.run_at = row.held_for = None
+        row.run_at = row.held_for = row.line = None
 
     def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = (), most: int = CLAIM_MAX) -> int:
         """Put jobs at the back of their lanes, and those that `keys` have room for.
@@ -283,6 +282,8 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
         for row in rows:
             if row.state is State.SCHEDULED:
                 move(row, Event.DUE, State.PENDING)
+            if row.line is not None:
+                row.lined_at = row.held_at
             if row.spec.key is None:
                 free.append(row)
             else:
@@ -305,7 +306,7 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
             row.grants[row.turn] = lease
-            lease.turns.append(turn_of(row, lease))
+            lease.turns.append(turn_of(row, lease, self._rates_of(row)))
         return lease.turns
 
     # How turns end.
@@ -335,7 +336,8 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             crashes=before.crashes + crashed,
             delay_s=end.delay_s,
         )
-        row.deadline = None if end.began_at is not None else row.deadline
+        if end.began_at is not None:
+            row.deadline = row.lined_at = None
         if end.ending in FINAL_STATE:
             move(row, event, FINAL_STATE[end.ending])
             return
@@ -350,6 +352,9 @@ class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, 
             move(row, event, State.PENDING)
             if end.reason == NO_WORKER:
                 self._hold(row, reason=NO_WORKER)
+            elif end.reason == RATE_SPENT and (line := self._line_of(row)):
+                self._hold(row, reason=RATE_SPENT)
+                row.line = line
 
     def _cancel(self, row: Row, event: Event) -> None:
         self._rule_out(row, event, Ending.CANCELLED, "requested")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from threading import Lock
 
-from timeball.core.records import JobSpec, Turn
+from timeball.core.records import JobSpec, Pulse, Turn
 from timeball.store.base import NO_WORKER
 from timeball.store.memory_rows import Lane, Lease, Row, Worker
 
@@ -16,6 +17,21 @@ class MemoryLanes:
     _held: dict[int, Row]
     _lanes: dict[tuple[str, int], Lane]
     _leases: list[Lease]
+    _workers: dict[int, Worker]
+    _lock: Lock
+
+    def beat(self, workers: Collection[int]) -> set[int]:
+        """See `Store.beat`."""
+        with self._lock:
+            alive = {n for n in workers if n in self._workers and not self._workers[n].gone}
+            for number in alive:
+                self._workers[number].beat += 1
+            return alive
+
+    def pulses(self) -> list[Pulse]:
+        """See `Store.pulses`."""
+        with self._lock:
+            return [Pulse(w.id, w.beat, w.lease_s) for w in self._workers.values() if not w.gone]
 
     def _lane(self, spec: JobSpec) -> Lane:
         new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from threading import Lock
 
 from timeball.core.limits import AT_ONCE_DEFAULT, Holding, Limit, Scope, fitting
 from timeball.store.base import KEY_BUSY
 from timeball.store.memory_queues import MemoryQueues
+from timeball.store.memory_rates import MemoryRates
 from timeball.store.memory_rows import Lane, QueueRow, Row, Worker
 
 
-class MemoryLimits(MemoryQueues):
+class MemoryLimits(MemoryQueues, MemoryRates):
     """Who counts against which limit."""
 
     _clock: Callable[[], datetime]
@@ -24,6 +25,7 @@ class MemoryLimits(MemoryQueues):
     _workers: dict[int, Worker]
 
     def __init__(self) -> None:
+        super().__init__()
         self._queues: dict[str, QueueRow] = {}
         self._limits: dict[tuple[Scope, str], int] = {}
         self._slots: defaultdict[tuple[Scope, str], set[int]] = defaultdict(set)
@@ -40,8 +42,13 @@ class MemoryLimits(MemoryQueues):
         """See `Store.limits`."""
         with self._lock:
             return [
-                Limit(scope, name, at_once, self._used(scope, name))
-                for (scope, name), at_once in sorted(self._limits.items())
+                Limit(
+                    *each,
+                    self._limits.get(each),
+                    self._used(*each) if each in self._limits else 0,
+                    self._rates[each][0].rate if each in self._rates else None,
+                )
+                for each in sorted({*self._limits, *self._rates})
             ]
 
     def holdings(self) -> Iterator[Holding]:
@@ -76,7 +83,7 @@ class MemoryLimits(MemoryQueues):
         at_once = self._at_once(scope, name)
         return most if at_once is None else min(most, at_once - len(self._slots[scope, name]))
 
-    def _lane_for(self, worker: Worker, aging_s: float) -> Lane | None:
+    def _lane_for(self, worker: Worker, aging_s: float, permits: Mapping[str, int]) -> Lane | None:
         """Return the lane whose head a worker is to be granted next; of equal ones the older."""
         lanes = [
             lane
@@ -85,6 +92,7 @@ class MemoryLimits(MemoryQueues):
             and lane.queue in worker.queues
             and lane.queue not in self._paused()
             and self._room(Scope.QUEUE, lane.queue, 1) > 0
+            and permits.get(lane.queue, 1) > 0
         ]
         return min(lanes, key=lambda lane: (lane.head_s(aging_s), -lane.priority), default=None)
 
@@ -113,8 +121,12 @@ class MemoryLimits(MemoryQueues):
         chosen: list[Row] = []
         for key in sorted(set(keys)):
             room = self._room(Scope.KEY, key, most - len(chosen))
+            room = self._expected(f"key:{key}", room)
             for row in self._next_of(key, served)[: max(0, room)]:
                 self._take(Scope.KEY, key, row)
+                row.lined_at = (
+                    row.held_at if self._rates else None
+                )  # its place, should it come back
                 chosen.append(row)
         return chosen
 

@@ -104,6 +104,10 @@ class Row:
     """Why it is pending and yet not in its lane."""
     held_at: datetime | None = None
     """Since when."""
+    line: str | None = None
+    """In the line of which limit on starts it is held."""
+    lined_at: datetime | None = None
+    """Since when it has waited for such a limit; None: it does not, or has begun since."""
     holdings: list[tuple[Scope, str, float, int, int]] = field(default_factory=list)
     """Against which limits its turns counted: scope, name, since when, turn, by which limit."""
     unwanted: bool = False
@@ -210,7 +214,7 @@ def repeats(known: Settlement, said: Settlement) -> bool:
     return failed or (known.ending, known.reason) == (said.ending, said.reason)
 
 
-def turn_of(row: Row, lease: Lease) -> Turn:
+def turn_of(row: Row, lease: Lease, rates: tuple[str, ...] = ()) -> Turn:
     """Return the turn of a job that a lease grants."""
     return Turn(
         lane=lease.lane,
@@ -227,6 +231,8 @@ def turn_of(row: Row, lease: Lease) -> Turn:
         at_most_once=row.spec.delivery is Delivery.AT_MOST_ONCE,
         ready_at=row.entries[-1].at,
         limited=any(turn == row.turn for *_, turn, _ in row.holdings),
+        rates=rates,
+        waited=row.lined_at is not None,
     )
 
 

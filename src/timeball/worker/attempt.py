@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from threading import BoundedSemaphore
@@ -31,10 +31,12 @@ from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending
 from timeball.engine.runner import Lost, Runner
 from timeball.errors import StoreUnavailable
+from timeball.store.limiting import RATE_SPENT
 from timeball.store.postgres.within import JobTransaction, Transactions
 from timeball.worker.apart import run_apart
 from timeball.worker.begun import BegunTable
 from timeball.worker.exclusive import Guard
+from timeball.worker.permits import Batch
 from timeball.worker.telling import Herald
 from timeball.worker.tenure import Tenure
 
@@ -88,16 +90,18 @@ class TurnAttempt:
             one are taken to be the same instant, so that an attempt is told to begin no
             later than it did, and never before it was granted.
         bench: What all attempts share.
+        permits: Of each it uses one when it starts.
     """
 
     __slots__ = (
-        "_apart", "_arrived_s", "_began_s", "_bench", "accepted", "is_async", "kind", "lock_ns",
-        "stop", "tenure", "turn", "unwanted",
+        "_apart", "_arrived_s", "_began_s", "_bench", "_permits", "_start_s", "accepted",
+        "is_async", "kind", "lock_ns", "stop", "tenure", "turn", "unwanted",
     )  # fmt: skip
 
     def __init__(
-        self, turn: Turn, kind: Kind, tenure: Tenure, *, arrived_s: float, bench: Bench
-    ) -> None:
+        self, turn: Turn, kind: Kind, tenure: Tenure, *, arrived_s: float, bench: Bench,
+        permits: Sequence[Batch] = (),
+    ) -> None:  # fmt: skip
         self.turn = turn
         self.kind = kind
         self.tenure = tenure
@@ -114,6 +118,8 @@ class TurnAttempt:
         self._arrived_s = arrived_s
         self._began_s: float | None = None
         self._bench = bench
+        self._permits = permits
+        self._start_s: float | None = None
 
     @property
     def variables(self) -> None:
@@ -121,6 +127,8 @@ class TurnAttempt:
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""
+        if self._permits and not self._may_start():
+            return self.unbegun(RATE_SPENT)
         if self.kind.transactional:
             return self._run_within()
         if self.kind.exclusive:
@@ -136,6 +144,8 @@ class TurnAttempt:
         """Carry it out on this event loop."""
         if self.stop.raised:  # before its task had taken a step, so nothing has cancelled that
             return self.unbegun()
+        if self._permits and not self._may_start():
+            return self.unbegun(RATE_SPENT)
         if self.kind.transactional:
             return await self._run_within_async()
         self._begin()
@@ -224,9 +234,9 @@ class TurnAttempt:
         self._begin()
         return self._end(Raised(error_type="UsageError", error=_NO_DATABASE, again=False))
 
-    def unbegun(self) -> Settlement:
+    def unbegun(self, reason: str = "stopped") -> Settlement:
         """Return the settlement that gives the turn back before it has begun."""
-        return decide(self.turn, Unbegun("stopped"), _UNBEGUN, self.kind.retry, 0.0)
+        return decide(self.turn, Unbegun(reason), _UNBEGUN, self.kind.retry, 0.0)
 
     def cancel(self) -> None:
         """Ask it to stop, for good: its cancel was requested."""
@@ -237,16 +247,24 @@ class TurnAttempt:
         """Return the settlement for an attempt that has not ended and is not waited for."""
         return self._settlement(Unbegun("stopped"))
 
+    def _may_start(self) -> bool:
+        """Use its permits; False: one has run out."""
+        self._start_s = now_s = time.monotonic()
+        return all(batch.use(now_s) for batch in self._permits)
+
     def _begin(self) -> None:
         if self._bench.begun is not None:
             self._bench.begun.mark(self.turn.job_id, self.turn.turn)
-        self._began_s = time.monotonic()
+        self._began_s = time.monotonic() if self._start_s is None else self._start_s
         herald = self._bench.herald
         if herald is not None:
             herald(self.tenure.worker, self.turn, self._began_at(self._began_s), self.lock_ns)
 
     def _began_at(self, began_s: float) -> float:
-        return self.turn.granted_at + (began_s - self._arrived_s)
+        began_at = self.turn.granted_at + (began_s - self._arrived_s)
+        for batch in self._permits:  # no start is told to come before the grant of its permit
+            began_at = max(began_at, batch.began_at(began_s))
+        return began_at
 
     def _end(self, outcome: Outcome | Lost) -> Settlement:
         if self.unwanted and isinstance(outcome, Unbegun):

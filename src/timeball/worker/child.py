@@ -37,8 +37,9 @@ from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.apart import processes
 from timeball.worker.begun import BegunTable
+from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import GRACE, Guard
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.loop import Worker
 from timeball.worker.telling import Counts, Lines, Teller
 
 FAILURE_MAX: Final = 16_000

@@ -15,28 +15,29 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from timeball.action.kind import RunsIn
 from timeball.action.registry import Registry
 from timeball.chance import new_uuid
 from timeball.core.outcomes import Run, Unbegun, decide
-from timeball.core.records import AGING_DEFAULT_S, Settlement, Turn, Verdict
+from timeball.core.records import Settlement, Turn, Verdict
 from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
 from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
+from timeball.store.limiting import RATE_SPENT
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
+from timeball.worker.config import WorkerConfig
 from timeball.worker.lost_leases import abandon_lost, not_lost
 from timeball.worker.pace import Load, Pace
+from timeball.worker.permits import Batch, PermitDesk
 from timeball.worker.telling import Herald, Teller, Told, committed
 from timeball.worker.tenure import Tenure
 
@@ -49,36 +50,6 @@ _LEAVE_S: Final = 0.5
 _FOR_EVER: Final = float("inf")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
-    """How one worker behaves. Durations are in seconds."""
-
-    name: str
-    queues: tuple[str, ...] = ("default",)
-    slots: int = 8
-    """Attempts that may run at once (W)."""
-
-    lease_s: float = 30.0
-    """How long it may be silent before it is given up."""
-
-    poll_s: float = 1.0
-    """Longest rest when nothing wakes it."""
-
-    drain_s: float = 25.0
-    """How long a stop waits for what runs."""
-
-    prefetch_s: float = 0.05
-    """How far ahead it claims, at the rate at which its attempts end."""
-
-    aging_s: float = AGING_DEFAULT_S
-    """What a priority class is worth in waiting."""
-    runner: RunsIn = "thread"
-    """Where functions run whose kind does not say."""
-
-    grace_s: float = 5.0
-    """From SIGTERM to SIGKILL, for a process apart whose attempt is to end."""
 
 
 class _Stop(IntEnum):
@@ -121,6 +92,7 @@ class Worker:
         self._tellers: tuple[Teller, ...] = ()
         self._bell = Doorbell()
         self._kernel: Kernel[TurnAttempt] = Kernel(config.slots, self._bell.ring)
+        self._desk = PermitDesk(store, config.queues, self._bell.ring)
         self._pace = Pace(config.slots, config.prefetch_s, time.monotonic())
         self._stopping = _Stop.NO
         self._woken = True
@@ -184,6 +156,7 @@ class Worker:
             self._promote()
             self._heed()
             self._claim()
+            self._desk.report()
             self._outages = 0
         except StoreUnavailable as error:
             self._outages += 1
@@ -267,9 +240,10 @@ class Worker:
                 _log.warning("too late: turn %d of job %d", settlement.turn, settlement.job_id)
 
     def _promote(self) -> None:
-        if self._stopping or time.monotonic() < self._promote_at:
+        if self._stopping or time.monotonic() < min(self._promote_at, self._desk.opens_at_s):
             return
-        moved, next_due_s = self._store.promote(_PROMOTE_MAX)
+        moved, next_due_s, rated = self._store.promote(_PROMOTE_MAX)
+        self._desk.heed(rated)
         rest_s = self._config.poll_s if next_due_s is None else min(self._config.poll_s, next_due_s)
         self._promote_at = time.monotonic() + rest_s
         self._woken = self._woken or moved > 0
@@ -299,14 +273,18 @@ class Worker:
             floors=tenure.floors(),
             newest=tenure.newest,
             aging_s=self._config.aging_s,
+            permits=self._desk.stock(limit),
         )
         arrived_s = time.monotonic()
+        covered = self._desk.cover([turn for turn in turns if turn.rates])
         for teller in self._tellers:
             teller.claimed(tenure.worker, turns, time.monotonic_ns() - asked_ns)
         self._request = None
         self._woken = self._woken or bool(turns)
         tenure.add(turns)
-        attempts = [self._attempt(turn, tenure, arrived_s) for turn in turns]
+        attempts = [
+            self._attempt(turn, tenure, arrived_s, covered.get(turn[2:4])) for turn in turns
+        ]
         self._kernel.slots.low_water = self._pace.low_water
         self._kernel.offer(attempt for attempt in attempts if attempt is not None)
 
@@ -316,6 +294,7 @@ class Worker:
         if now_s >= self._poll_at:
             self._woken = True
             self._poll_at = now_s + self._config.poll_s
+        self._woken = self._woken or self._desk.may_ask(now_s)
         lacking = self._lacking()
         if not lacking:
             return None
@@ -331,12 +310,21 @@ class Worker:
         load = Load(slots.running, slots.waiting, slots.finished)
         return self._pace.lacking(load, time.monotonic())
 
-    def _attempt(self, turn: Turn, tenure: Tenure, arrived_s: float) -> TurnAttempt | None:
+    def _attempt(
+        self, turn: Turn, tenure: Tenure, arrived_s: float, permits: Sequence[Batch] | None
+    ) -> TurnAttempt | None:
         """Return the attempt of a turn; None where it goes back at once."""
         kind = self._registry.get(turn.kind)
-        if kind is not None and not self._stopping:
-            return TurnAttempt(turn, kind, tenure, arrived_s=arrived_s, bench=self._bench)
-        back = Unbegun(NO_WORKER if kind is None else "stopped")
+        if kind is None:
+            back = Unbegun(NO_WORKER)
+        elif self._stopping:
+            back = Unbegun("stopped")
+        elif turn.rates and permits is None:
+            back = Unbegun(RATE_SPENT)
+        else:
+            return TurnAttempt(
+                *(turn, kind, tenure), arrived_s=arrived_s, bench=self._bench, permits=permits or ()
+            )
         self._unsettled.append((tenure, turn, decide(turn, back, Run(None, 0.0), Retry(), 0.0)))
         return None
 
@@ -360,7 +348,7 @@ class Worker:
             return self._config.poll_s
         if self._tenure is None or self._lacking():
             return 0.0
-        rest_s = min(self._poll_at, self._promote_at) - time.monotonic()
+        rest_s = min(self._poll_at, self._promote_at, self._desk.wake_at_s) - time.monotonic()
         # Where a slot always finds a successor, the bell does not ring for each that ends.
         return min(rest_s, _FLUSH_S) if self._kernel.slots.waiting else rest_s
 

@@ -20,8 +20,8 @@ from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat
 from timeball.worker.begun import BegunTable
 from timeball.worker.child import Brief, Load, Said
+from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import KILL_AT, overdue
-from timeball.worker.loop import WorkerConfig
 
 _NOW = b"!"
 _START_S = 10.0

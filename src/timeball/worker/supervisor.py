@@ -32,10 +32,10 @@ from timeball.observe.transitions import LogFormat
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
+from timeball.worker.config import WorkerConfig
 from timeball.worker.deadlines import Deadlines
 from timeball.worker.exclusive import STOP_AT
 from timeball.worker.linking import Linking
-from timeball.worker.loop import WorkerConfig
 from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
 from timeball.worker.retention import Retention

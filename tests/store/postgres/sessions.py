@@ -128,6 +128,7 @@ def claim_of(worker: int, limit: int = 1_000, request: UUID | None = None) -> di
         "floors": [],
         "newest": None,
         "aging_s": 10.0,
+        "permits": "{}",
     }
 
 

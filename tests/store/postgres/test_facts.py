@@ -199,6 +199,7 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
             "request": uuid4(),
             "newest": None,
             "aging_s": 10.0,
+            "permits": "{}",
         }
         params |= {"lanes": [], "floors": []}
         _, plans = explained.run("claim", params)

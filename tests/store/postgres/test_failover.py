@@ -21,7 +21,8 @@ from timeball.core.states import Ending, State
 from timeball.errors import StoreUnavailable, WorkerExpired
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.binaries import Binaries
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.config import WorkerConfig
+from timeball.worker.loop import Worker
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,8 @@ from timeball.errors import StoreUnavailable
 from timeball.store.base import JobFilter
 from timeball.store.memory import MemoryStore
 from timeball.worker.begun import BegunTable
-from timeball.worker.loop import Worker, WorkerConfig
+from timeball.worker.config import WorkerConfig
+from timeball.worker.loop import Worker
 
 PATIENCE_S = 30.0
 VERBS = ("register", "claim", "settle", "promote", "retire")

@@ -28,6 +28,7 @@ from timeball.core.history import (
 from timeball.core.limits import Holding, Scope
 from timeball.core.notes import Progress
 from timeball.core.payload import decode_value
+from timeball.core.permits import Law, Start
 from timeball.core.records import (
     DecidedOccurrence,
     Decision,
@@ -214,6 +215,13 @@ def holdings(connections: Connections) -> Iterator[Holding]:
     with _snapshot(connections) as stream:
         for scope, *rest in stream("history_slots"):
             yield Holding(Scope(scope), *rest)
+
+
+def starts(connections: Connections) -> Iterator[Start]:
+    """Return the starts that a rate's limit is about, by limit and time."""
+    with _snapshot(connections) as stream:
+        for name, *law, at_us in stream("history_starts"):
+            yield Start(name, Law(*law).rate, at_us)
 
 
 class _Groups:

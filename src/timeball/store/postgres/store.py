@@ -22,7 +22,6 @@ import psycopg
 
 from timeball.core.dependencies import Parent
 from timeball.core.history import JobHistory
-from timeball.core.limits import Holding, Limit, Scope
 from timeball.core.notes import LogLine, Note
 from timeball.core.payload import storable
 from timeball.core.records import (
@@ -51,17 +50,18 @@ from timeball.store.postgres.connections import (
     refusal,
     statement,
 )
-from timeball.store.postgres.encoding import encode_notes, encode_specs, settlement_columns
+from timeball.store.postgres.encoding import encode, encode_notes, encode_specs, settlement_columns
+from timeball.store.postgres.limits import PostgresLimits
 from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
-from timeball.store.postgres.readers import histories, holdings, job_of, parent_of
+from timeball.store.postgres.readers import histories, job_of, parent_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.within import Transactions
 
 _log = logging.getLogger(__name__)
 
 
-class PostgresStore(PostgresQueues, PostgresSchedules):
+class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:
@@ -205,7 +205,7 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         )
         return int(rows[0][0])
 
-    def claim(
+    def claim(  # noqa: PLR0913 - one question, all of it named
         self,
         worker: int,
         *,
@@ -214,6 +214,7 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
         floors: Mapping[int, int],
         newest: Mapping[int, int] | None = None,
         aging_s: float = AGING_DEFAULT_S,
+        permits: Mapping[str, int] | None = None,
     ) -> list[Turn]:
         """See `Store.claim`. Two statements: nothing is locked while arguments are sent."""
         if not 1 <= limit <= CLAIM_MAX:
@@ -229,6 +230,7 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
                 floors=[floors.get(lane) for lane in lanes],
                 newest=None if newest is None else [newest.get(lane) for lane in lanes],
                 aging_s=aging_s,
+                permits=encode(permits or {}),
             )[0]
             if lane is None:
                 if again:  # somebody had a lane that is not empty
@@ -298,29 +300,12 @@ class PostgresStore(PostgresQueues, PostgresSchedules):
     def promote(self, limit: int) -> Promoted:
         """See `Store.promote`."""
         rows = self._run("promote", limit=limit, after=self._looked_at)
-        moved, next_due_s, self._looked_at = rows[0]
-        return Promoted(moved, next_due_s)
+        moved, next_due_s, self._looked_at, rated = rows[0]
+        return Promoted(moved, next_due_s, frozenset(rated))
 
     def note(self, notes: Sequence[Note]) -> set[int]:
         """See `Store.note`."""
         return {row[0] for row in self._run("note", notes=encode_notes(notes))} if notes else set()
-
-    # Limits
-
-    def limit(self, scope: Scope, name: str, at_once: int | None) -> None:
-        """See `Store.limit`."""
-        if at_once is None:
-            self._run("lift_limit", scope=scope, name=name)
-        else:
-            self._run("set_limit", scope=scope, name=name, at_once=at_once)
-
-    def limits(self) -> list[Limit]:
-        """See `Store.limits`."""
-        return [Limit(Scope(scope), *rest) for scope, *rest in self._run("limits")]
-
-    def holdings(self) -> Iterator[Holding]:
-        """See `Store.holdings`. Streams: a million jobs do not fill the memory."""
-        return holdings(self.connections)
 
     def lapse(self, limit: int) -> int:
         """See `Store.lapse`."""

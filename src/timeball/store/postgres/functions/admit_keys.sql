@@ -19,6 +19,7 @@ DECLARE
     v_free integer;
     v_jobs bigint[];
     v_all bigint[] := '{}';
+    v_rated boolean := EXISTS (SELECT FROM timeball.limiter WHERE limiter.starts IS NOT NULL);
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -34,6 +35,8 @@ BEGIN
         v_at_once := timeball.limit_of(v_key);
         v_free := least(p_limit - cardinality(v_all), v_at_once - (
             SELECT count(*) FROM timeball.slot WHERE slot.scope = 'key' AND slot.name = v_key));
+        CONTINUE WHEN v_free <= 0;
+        v_free := CASE WHEN v_rated THEN timeball.expected('key:' || v_key, v_free) ELSE v_free END;
         CONTINUE WHEN v_free <= 0;
         v_jobs := array(
             SELECT first.job_id
@@ -55,8 +58,10 @@ BEGIN
             DELETE FROM timeball.held WHERE held.job_id = ANY (v_jobs) RETURNING held.*
         )
         INSERT INTO timeball.entry
-            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, at_once)
-        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, v_at_once
+            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, at_once,
+                lined_at)
+        SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, v_at_once,
+            CASE WHEN v_rated THEN at END
         FROM gone ORDER BY job_id;
         v_all := v_all || v_jobs;
     END LOOP;

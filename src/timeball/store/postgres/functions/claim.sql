@@ -13,7 +13,8 @@
 -- every committed entry is in exactly one window, however late its transaction commits;
 -- `ahead` says how it is read.
 --
--- Of a queue with a limit no more is granted than it has free slots, which are taken here.
+-- Of a queue with a limit no more is granted than it has free slots, which are taken here; of one
+-- whose starts are limited no more than the caller has permits, as p_permits says.
 --
 -- Locks: the advisory lock of one lane, and those of others where nobody has them, then the
 -- worker's row, so that it cannot be given up meanwhile, then that of the limit. They
@@ -23,7 +24,7 @@
 CREATE OR REPLACE FUNCTION timeball.claim(
     p_worker bigint, p_limit integer, p_request uuid, p_lanes integer[], p_floors bigint[],
     p_newest bigint[] DEFAULT NULL, p_aging_s double precision DEFAULT 10,
-    OUT o_lane integer, OUT o_seq bigint, OUT o_again boolean
+    p_permits jsonb DEFAULT '{}', OUT o_lane integer, OUT o_seq bigint, OUT o_again boolean
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -37,6 +38,7 @@ DECLARE
     v_holds boolean := false;
     v_queue text;
     v_at_once integer;
+    v_rated boolean;
     v_limit integer;
     v_at record;
     v_prev pg_snapshot;
@@ -69,8 +71,8 @@ BEGIN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
     END IF;
 
-    FOR v_lane, v_queue, v_at_once IN
-        SELECT lane.id, lane.queue, limiter.at_once
+    FOR v_lane, v_queue, v_at_once, v_rated IN
+        SELECT lane.id, lane.queue, limiter.at_once, limiter.starts IS NOT NULL
         FROM timeball.lane
         LEFT JOIN timeball.limiter ON limiter.scope = 'queue' AND limiter.name = lane.queue
         CROSS JOIN LATERAL (
@@ -114,8 +116,12 @@ BEGIN
             SELECT FROM timeball.queue
             WHERE queue.name = v_queue AND queue.paused_at IS NOT NULL);
         v_limit := p_limit;
+        IF v_rated THEN
+            v_limit := least(p_limit, (p_permits ->> v_queue)::integer);
+            CONTINUE WHEN NOT p_permits ? v_queue OR v_limit <= 0;
+        END IF;
         IF v_at_once IS NOT NULL THEN
-            v_limit := least(p_limit, v_at_once - (
+            v_limit := least(v_limit, v_at_once - (
                 SELECT count(*) FROM timeball.slot
                 WHERE slot.scope = 'queue' AND slot.name = v_queue));
             CONTINUE WHEN v_limit <= 0;

@@ -31,12 +31,14 @@ BEGIN
             CASE WHEN NOT done.began THEN
                 CASE WHEN entry.job_id IS NULL THEN job.expires_at ELSE entry.expires_at END
             END AS expires_at,
+            CASE WHEN NOT done.began THEN entry.lined_at END AS lined_at,
+            waits.line,
             EXISTS (
                 SELECT FROM timeball.event
                 WHERE event.job_id = job.id AND event.turn = done.turn
                   AND event.kind = 'cancel_requested'
             ) AS unwanted,
-            CASE WHEN done.reason = 'no_worker' THEN 'pending'
+            CASE WHEN done.reason = 'no_worker' OR waits.line IS NOT NULL THEN 'pending'
                 WHEN done.delay_s IS NOT NULL THEN 'scheduled'
                 WHEN job.key IS NOT NULL THEN 'pending'
             END AS held
@@ -45,6 +47,10 @@ BEGIN
         JOIN timeball.job ON job.id = done.job_id
         LEFT JOIN timeball.entry
             ON entry.job_id = job.id AND entry.turn = done.turn AND entry.attempts IS NOT NULL
+        LEFT JOIN LATERAL (
+            SELECT timeball.rate_line(coalesce(entry.lane, job.lane), job.kind)
+            WHERE done.reason = 'rate' AND NOT done.began
+        ) AS waits (line) ON true
     ),
     cancelled AS (
         INSERT INTO timeball.ended (job_id, turn, event, reason)
@@ -53,25 +59,27 @@ BEGIN
     ),
     again AS (
         INSERT INTO timeball.entry
-            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
+            (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, lined_at)
         SELECT past.lane, past.job_id, past.turn, past.attempts, past.failures, past.crashes, 0,
-            past.expires_at
+            past.expires_at, past.lined_at
         FROM past
         WHERE NOT past.unwanted AND past.held IS NULL
         ORDER BY past.job_id
     )
     INSERT INTO timeball.held
         (job_id, turn, state, lane, run_at, reason, kind, key, attempts, failures, crashes, delay_s,
-            expires_at)
+            expires_at, at, line)
     SELECT past.job_id, past.turn, past.held, past.lane,
         CASE WHEN past.held = 'scheduled'
             -- A century at most: no clock can hold more, and one job must not stop the others.
             THEN timeball.clock() + make_interval(
                 secs => least(greatest(past.delay_s, 0), 3155760000)) END,
-        CASE WHEN past.held = 'pending' AND past.reason IS DISTINCT FROM 'no_worker'
-            THEN 'key' ELSE past.reason END,
+        CASE WHEN past.line IS NOT NULL THEN 'rate'
+            WHEN past.held = 'pending' AND past.reason IS DISTINCT FROM 'no_worker' THEN 'key'
+            ELSE past.reason END,
         past.kind, past.key, past.attempts, past.failures, past.crashes,
-        coalesce(past.delay_s, 0), past.expires_at
+        coalesce(past.delay_s, 0), past.expires_at, coalesce(past.lined_at, timeball.now()),
+        past.line
     FROM past
     WHERE NOT past.unwanted AND past.held IS NOT NULL
     ORDER BY past.job_id;

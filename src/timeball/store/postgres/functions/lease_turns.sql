@@ -4,7 +4,7 @@ RETURNS TABLE (
     job_id bigint, turn integer, uuid uuid, kind text, args text, attempts integer,
     failures integer, crashes integer, delay_s double precision, max_retries integer,
     timeout_s double precision, granted_at double precision, at_most_once boolean,
-    ready_at double precision, limited boolean
+    ready_at double precision, limited boolean, rates text[], waited boolean
 ) LANGUAGE sql STABLE
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -15,7 +15,12 @@ SELECT job.id, granted.turn, job.uuid, job.kind, job.args::text, coalesce(again.
     job.max_retries, job.timeout_s, date_part('epoch', lease.at), job.at_most_once,
     -- The first entry of a job is made as the job is: it need not be looked up.
     date_part('epoch', coalesce(again.at, job.created_at)),
-    job.key IS NOT NULL OR lease.at_once IS NOT NULL
+    job.key IS NOT NULL OR lease.at_once IS NOT NULL,
+    CASE WHEN EXISTS (SELECT FROM timeball.limiter WHERE limiter.starts IS NOT NULL)
+        THEN timeball.rates_of(
+            (SELECT lane.queue FROM timeball.lane WHERE lane.id = job.lane), job.kind, job.key)
+        ELSE '{}' END,
+    again.lined_at IS NOT NULL
 FROM timeball.lease
 CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) WITH ORDINALITY AS granted (job_id, turn, n)
 JOIN timeball.job ON job.id = granted.job_id

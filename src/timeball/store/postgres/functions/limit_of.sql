@@ -5,9 +5,9 @@ SET enable_seqscan = off
 AS $function$
 SELECT coalesce(
     (SELECT limiter.at_once FROM timeball.limiter
-     WHERE limiter.scope = 'key' AND limiter.name = p_key),
+     WHERE limiter.scope = 'key' AND limiter.name = p_key AND limiter.at_once IS NOT NULL),
     (SELECT limiter.at_once FROM timeball.limiter
-     WHERE limiter.scope = 'key' AND limiter.name LIKE '%*'
+     WHERE limiter.scope = 'key' AND limiter.name LIKE '%*' AND limiter.at_once IS NOT NULL
        AND starts_with(p_key, left(limiter.name, -1))
      ORDER BY length(limiter.name) DESC LIMIT 1),
     1);

@@ -1,5 +1,5 @@
 -- Put held jobs at the back of their lanes, and return how many; those with a key wait on,
--- until `admit_keys` finds room for them. The rows must be locked.
+-- until `admit_keys` finds room for them. Whoever has waited for a rate keeps his place. The rows must be locked.
 CREATE OR REPLACE FUNCTION timeball.line_up(p_jobs bigint[]) RETURNS integer LANGUAGE sql
 SET enable_seqscan = off
 SET enable_nestloop = on
@@ -12,15 +12,16 @@ WITH gone AS (
 waiting AS (
     INSERT INTO timeball.held
         (job_id, turn, state, lane, reason, kind, key, attempts, failures, crashes, delay_s,
-            expires_at)
+            expires_at, at)
     SELECT job_id, turn, 'pending', lane, 'key', kind, key, attempts, failures, crashes, delay_s,
-        expires_at
+        expires_at, CASE WHEN line IS NULL THEN timeball.now() ELSE at END
     FROM gone WHERE key IS NOT NULL ORDER BY job_id
 ),
 entered AS (
     INSERT INTO timeball.entry
-        (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at)
-    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at
+        (lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at, lined_at)
+    SELECT lane, job_id, turn, attempts, failures, crashes, delay_s, expires_at,
+        CASE WHEN line IS NOT NULL THEN at END
     FROM gone WHERE key IS NULL ORDER BY job_id
     RETURNING 1
 )

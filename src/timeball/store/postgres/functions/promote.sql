@@ -1,15 +1,16 @@
 -- event: due (scheduled -> pending)
 -- Move up to p_limit scheduled jobs that have fallen due to the back of their lanes, and
 -- those that waited a second for a worker that knows their kind and now have one; then let
--- those in whose key has room: of the next 1,000 keys after p_after, in a circle. Returns how
--- many there were, the last key that was looked at, and the seconds until the next job falls
--- due (null: none is scheduled).
+-- those in whose key has room, or who wait for a rate and can expect a permit: of the next 1,000
+-- keys after p_after, in a circle. Returns how
+-- many there were, the last key that was looked at, the seconds until the next job falls due or may
+-- come from a line (null: there is none), and the queues whose starts are limited.
 --
 -- The rows are locked in a materialised CTE: under a nested loop a LIMIT inside IN (...)
 -- is evaluated again and again, and moves more.
 CREATE OR REPLACE FUNCTION timeball.promote(
     p_limit integer, p_after text,
-    OUT o_moved integer, OUT o_next_due_s double precision, OUT o_after text
+    OUT o_moved integer, OUT o_next_due_s double precision, OUT o_after text, OUT o_rated text[]
 ) LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -46,6 +47,9 @@ BEGIN
     ),
     ripe AS (SELECT job_id FROM due UNION ALL SELECT job_id FROM known)
     SELECT array_agg(ripe.job_id) INTO v_ripe FROM ripe;
+    IF EXISTS (SELECT FROM timeball.held WHERE held.line IS NOT NULL) THEN
+        v_ripe := v_ripe || timeball.leave_lines(p_limit - coalesce(cardinality(v_ripe), 0));
+    END IF;
     o_moved := CASE WHEN v_ripe IS NULL THEN 0 ELSE timeball.line_up(v_ripe) END;
 
     SELECT waiting.o_keys, waiting.o_last INTO v_keys, o_after
@@ -60,5 +64,11 @@ BEGIN
     SELECT extract(epoch FROM held.run_at - timeball.now()) INTO o_next_due_s
     FROM timeball.held WHERE held.state = 'scheduled'
     ORDER BY held.run_at, held.job_id LIMIT 1;
+    o_rated := array(
+        SELECT limiter.name FROM timeball.limiter
+        WHERE limiter.scope = 'queue' AND limiter.starts IS NOT NULL);
+    IF EXISTS (SELECT FROM timeball.limiter WHERE limiter.starts IS NOT NULL) THEN
+        o_next_due_s := least(o_next_due_s, timeball.next_opening());
+    END IF;
 END
 $function$;

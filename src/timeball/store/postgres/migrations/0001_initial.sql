@@ -63,7 +63,8 @@ CREATE TABLE timeball.entry (
     crashes  integer,
     delay_s  double precision,
     expires_at timestamptz,  -- null once the job has begun
-    at_once  integer         -- by which limit of its key it was let in; null: it has none
+    at_once  integer,        -- by which limit of its key it was let in; null: it has none
+    lined_at timestamptz     -- since when it has waited for a rate; null: it has not
 );
 CREATE UNIQUE INDEX entry_order ON timeball.entry (lane, xid, job_id);
 CREATE UNIQUE INDEX entry_again ON timeball.entry (job_id, turn) WHERE attempts IS NOT NULL;
@@ -122,17 +123,20 @@ CREATE TABLE timeball.held (
     delay_s  double precision NOT NULL DEFAULT 0,
     expires_at timestamptz,
     at       timestamptz NOT NULL DEFAULT timeball.now(),
+    line     text COLLATE "C",  -- which limit on starts it waits for, such as kind:a
     all_left integer,  -- of a waiting job: undecided edges that must each be met
     one_left integer,  -- undecided edges of which one must be met
     one_met  boolean,  -- whether one of those has been, or there is none
     lost     boolean,  -- whether an edge that had to be met was not
     CONSTRAINT held_until CHECK ((state = 'scheduled') = (run_at IS NOT NULL)),
     CONSTRAINT held_because CHECK (state <> 'pending' OR reason IS NOT NULL),
+    CONSTRAINT held_line CHECK (line IS NULL OR reason IS NOT DISTINCT FROM 'rate'),
     CONSTRAINT held_for CHECK (
         CASE WHEN state = 'waiting' THEN num_nulls(all_left, one_left, one_met, lost) = 0
         ELSE num_nonnulls(all_left, one_left, one_met, lost) = 0 END)
 );
 CREATE INDEX held_of_lane ON timeball.held (lane);
+CREATE INDEX held_in_line ON timeball.held (line, at, job_id) WHERE line IS NOT NULL;
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
 CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
@@ -157,14 +161,25 @@ CREATE TABLE timeball.dependency (
 CREATE INDEX dependency_open ON timeball.dependency (parent, child) WHERE decided_at IS NULL;
 CREATE INDEX dependency_unlinked ON timeball.dependency (child, parent) WHERE linked_at IS NULL;
 
--- How many jobs of a queue or a key may be under way at once. A name of a key that ends in *
--- stands for all keys that begin so. A queue without a row has no limit; a key has 1.
+-- How many jobs of a queue or a key may be under way at once, and how many of a queue, a kind or
+-- a key may start in a time. A name of a key that ends in * stands for all keys that begin so.
+-- Without a number, of a key one may be under way at once; the others are not limited.
 CREATE TABLE timeball.limiter (
-    scope   text NOT NULL CHECK (scope IN ('key', 'queue')),
-    name    text NOT NULL CHECK (name <> '' AND octet_length(name) <= 256),
-    at_once integer NOT NULL CHECK (at_once BETWEEN 1 AND 10000),
-    PRIMARY KEY (scope, name)
+    scope     text NOT NULL CHECK (scope IN ('key', 'kind', 'queue')),
+    name      text NOT NULL CHECK (name <> '' AND octet_length(name) <= 256),
+    at_once   integer CHECK (at_once BETWEEN 1 AND 10000),
+    starts    integer CHECK (starts > 0),
+    window_us bigint CHECK (window_us > 0),
+    burst     bigint CHECK (burst > 0),
+    spread    boolean NOT NULL DEFAULT false,
+    since     timestamptz,  -- the rate holds for turns that are granted from then on
+    PRIMARY KEY (scope, name),
+    CONSTRAINT limiter_limits CHECK (at_once IS NOT NULL OR starts IS NOT NULL),
+    CONSTRAINT limiter_rate CHECK (
+        (starts IS NULL) = (window_us IS NULL) AND (starts IS NULL) = (since IS NULL)
+        AND (starts IS NOT NULL OR burst IS NULL AND NOT spread))
 );
+CREATE INDEX limiter_of_starts ON timeball.limiter (scope, name) WHERE starts IS NOT NULL;
 CREATE INDEX limiter_of_many ON timeball.limiter (name) WHERE scope = 'key' AND name LIKE '%*';
 
 -- A job under way that counts against a limit. The key is the promise: never more than n.
@@ -177,6 +192,21 @@ CREATE TABLE timeball.slot (
     PRIMARY KEY (scope, name, n)
 );
 CREATE INDEX slot_of_job ON timeball.slot (job_id);
+
+-- The permits to start that were granted under one limit, as far as they still matter. Instants
+-- are microseconds since 1970.
+CREATE TABLE timeball.permit (
+    name        text COLLATE "C" PRIMARY KEY,  -- such as queue:mail; of a pattern that of each key
+    ids         bigint[] NOT NULL DEFAULT '{}',  -- of grants; 0 once it is known how it was used
+    untils      bigint[] NOT NULL DEFAULT '{}',  -- no start by the grant is later
+    counts      integer[] NOT NULL DEFAULT '{}',
+    last        bigint NOT NULL DEFAULT 0,
+    newest_us   bigint NOT NULL DEFAULT 0,
+    bucket_full numeric NOT NULL DEFAULT 0,  -- when it is full again, times the starts of the rate
+    opens_us    bigint NOT NULL DEFAULT 0,   -- before then nobody need ask
+    patience_s  integer NOT NULL DEFAULT 1   -- until the next may follow those that do not ask
+) WITH (fillfactor = 50);
+CREATE INDEX permit_opens ON timeball.permit (opens_us);
 
 -- When to look whether a job with a deadline has begun.
 CREATE TABLE timeball.deadline (

@@ -3,4 +3,4 @@
 SELECT o_lane, o_seq, o_again
 FROM timeball.claim(
     %(worker)s, %(limit)s, %(request)s, %(lanes)s::integer[], %(floors)s::bigint[],
-    %(newest)s::bigint[], %(aging_s)s);
+    %(newest)s::bigint[], %(aging_s)s, %(permits)s::jsonb);

@@ -1,0 +1,241 @@
+"""Permits to start, handed out to many workers by one clock; and whether the starts kept to it.
+
+A worker asks before it starts, and gets a grant: so many permits, each to be used within `TTL_S`
+of the moment in which it sent the question, by its own monotonic clock. So each start lies between
+the instant of its grant and the `until` of it, by the clock of whoever grants: that clock and the
+worker's need not agree, only run alike. Once a worker has told when it used the last permit of a
+grant, and how many it did not use, the grant counts as just that.
+
+The law: a grant is given only if all permits that may still be used, or were used less than a
+window ago at the latest, come to no more than R with it. Of the starts in any window take the
+one whose grant came last: all others' grants counted when it was given. (A bucket's law likewise,
+each start taken as late as it may have been.)
+
+Here and in `store/postgres/functions/permit_*.sql` the same: whole microseconds, whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple, Self
+
+from timeball.core.audit import Violation
+from timeball.core.rate import (
+    EarlyStart,
+    Rate,
+    bucket_bound_half_open,
+    most_in_window,
+    violations,
+)
+from timeball.errors import UsageError
+
+TTL_S: Final = 1.0
+"""How long a permit may be used, from the question on."""
+
+SETTLING_S: Final = TTL_S
+"""From when a rate is set until it holds: permits of before must have run out."""
+
+_TTL_US: Final = 1_000_000
+_GUARD_US: Final = 1_000  # for clocks that run 0.1 % apart, and for what records round
+_SLACK_US: Final = 50_000  # of an even spacing, what may come together
+_GRAINS: Final = 512  # in a window; grants that are over are kept by these, rounded up
+
+
+class Law(NamedTuple):
+    """A rate in whole microseconds."""
+
+    starts: int
+    window_us: int
+    burst: int | None
+    spread: bool
+
+    @classmethod
+    def of(cls, rate: Rate) -> Self:
+        """Return the law of a rate.
+
+        Raises:
+            UsageError: Its window is no whole number of microseconds.
+        """
+        if rate.window_ns % 1_000:
+            raise UsageError(
+                f"{rate} has a window of a fraction of a microsecond: write whole microseconds, "
+                "for a limit over all workers counts in them"
+            )
+        return cls(rate.count, rate.window_ns // 1_000, rate.burst, rate.spread)
+
+    @property
+    def rate(self) -> Rate:
+        """The rate whose law this is."""
+        per_s = Fraction(self.window_us, 1_000_000)
+        return Rate(self.starts, per_s, burst=self.burst, spread=self.spread)
+
+    @property
+    def at_once(self) -> int:
+        """The most permits that one instant gives."""
+        if self.burst is not None:
+            return self.burst
+        if not self.spread:
+            return self.starts
+        return max(1, -(-self.starts * _SLACK_US // max(self.window_us, 1_000_000)))
+
+
+class Grant(NamedTuple):
+    """Permits given at one instant; its number is 0 once it is known how they were used."""
+
+    number: int
+    until_us: int
+    """No start by it is later."""
+
+    permits: int
+
+
+@dataclass(slots=True)
+class Permits:
+    """What was granted under one limit, as far as it still matters.
+
+    Instants are microseconds on the store's clock. If that is set back, nothing is granted until
+    it has caught up.
+    """
+
+    grants: list[Grant] = field(default_factory=list)
+    last: int = 0
+    """Number of the latest grant."""
+    newest_us: int = 0
+    """When it was given."""
+    full: int = 0
+    """When the bucket of a burst, or of an even spacing, is full again: microseconds times R.
+    Of a burst without the grants above."""
+
+    def room(self, law: Law, now_us: int) -> int:
+        """Return how many permits may be granted now."""
+        if now_us < self.newest_us:
+            return 0
+        full = self._full(law) if law.burst is not None else self.full
+        left = law.at_once * law.window_us - max(0, full - now_us * law.starts)
+        room = left // law.window_us if law.burst is not None or law.spread else law.starts
+        if law.burst is None:
+            alive = (grant for grant in self.grants if grant.until_us + law.window_us > now_us)
+            room = min(room, law.starts - sum(grant.permits for grant in alive))
+        return max(0, room)
+
+    def take(self, law: Law, now_us: int, permits: int) -> int:
+        """Grant permits, of which there must be room, and return the number of the grant."""
+        assert 0 < permits <= self.room(law, now_us)
+        self._forget(law, now_us)
+        self.last += 1
+        self.newest_us = now_us
+        self.grants.append(Grant(self.last, now_us + _TTL_US + _GUARD_US, permits))
+        if law.spread:
+            self.full = max(self.full, now_us * law.starts) + permits * law.window_us
+        return self.last
+
+    def spend(self, law: Law, number: int, used: int, late_us: int) -> None:
+        """Note how the permits of a grant were used; nothing happens if it is known already.
+
+        Args:
+            law: The present one.
+            number: Of the grant.
+            used: How many were.
+            late_us: The last of them so long after the question; rounded up.
+        """
+        for at, grant in enumerate(self.grants):
+            if grant.number == number:
+                until_us = grant.until_us - _TTL_US + min(late_us, _TTL_US)
+                if law.burst is None:
+                    grain = law.window_us // _GRAINS + 1
+                    until_us = -(-until_us // grain) * grain
+                self.grants[at : at + 1] = [Grant(0, until_us, used)] if used else []
+                if law.spread:
+                    self.full -= (grant.permits - used) * law.window_us
+                return
+
+    def opens_us(self, law: Law, now_us: int) -> int:
+        """Return from when on there can be room, by what is known now; now, if there is."""
+        if self.room(law, now_us):
+            return now_us
+        opens_us = max(now_us, self.newest_us)
+        if law.burst is not None or law.spread:
+            full = self._full(law) if law.burst is not None else self.full
+            opens_us = max(opens_us, -(-(full - (law.at_once - 1) * law.window_us) // law.starts))
+        if law.burst is None:
+            excess = sum(grant.permits for grant in self.grants) - law.starts + 1
+            for grant in sorted(self.grants, key=attrgetter("until_us")):
+                if excess <= 0:
+                    break
+                excess -= grant.permits
+                opens_us = max(opens_us, grant.until_us + law.window_us)
+        return opens_us
+
+    def _full(self, law: Law, grants: Sequence[Grant] | None = None) -> int:
+        full = self.full
+        for _, until_us, permits in sorted(
+            self.grants if grants is None else grants, key=attrgetter("until_us")
+        ):
+            full = max(full, until_us * law.starts) + permits * law.window_us
+        return full
+
+    def _forget(self, law: Law, now_us: int) -> None:
+        if law.burst is not None:
+            over = [each for each in self.grants if each.number == 0 or each.until_us <= now_us]
+            self.full = self._full(law, over)
+            self.grants = [each for each in self.grants if each not in over]
+            return
+        counts: Counter[tuple[int, int]] = Counter()
+        for number, until_us, permits in self.grants:
+            if until_us + law.window_us > now_us:
+                counts[number, until_us] += permits
+        self.grants = [Grant(*key, permits) for key, permits in counts.items()]
+
+
+class Start(NamedTuple):
+    """One start on record, of a turn that was granted when the limit's present rate held."""
+
+    name: str
+    """Of the limit, such as ``queue:mail``; of a pattern, that of the key."""
+
+    rate: Rate
+    at_us: int
+
+
+class Proof(NamedTuple):
+    """How the starts of one limit stand against its rate."""
+
+    name: str
+    rate: Rate
+    starts: int
+    most: int
+    """The most starts in any window."""
+
+    early: tuple[EarlyStart, ...]
+    """Those that the law did not allow."""
+
+    @property
+    def allowed(self) -> int:
+        """The most starts that a window may have."""
+        if self.rate.burst is None:
+            return self.rate.count
+        return bucket_bound_half_open(self.rate, self.rate.window_ns)
+
+
+def proofs(starts: Iterable[Start]) -> Iterator[Proof]:
+    """Yield one proof per limit; `starts` by name."""
+    for (name, rate), rows in groupby(starts, lambda start: (start.name, start.rate)):
+        stamps = [row.at_us * 1_000 for row in rows]
+        # An even spacing promises the window's law to a fleet: each worker starts a little late.
+        law = Rate(rate.count, rate.per_s) if rate.spread else rate
+        most, _ = most_in_window(stamps, rate.window_ns)
+        yield Proof(name, rate, len(stamps), most, tuple(violations(stamps, law)))
+
+
+def rate_violations(starts: Iterable[Start]) -> Iterator[Violation]:
+    """Yield every start that the rate of its limit did not allow yet: I8; `starts` by name."""
+    for proof in proofs(starts):
+        for early in proof.early:
+            ahead_s = (early.allowed_ns - early.stamp_ns) / 1e9
+            text = f"start {early.index + 1} of {proof.starts} came {ahead_s:.6f} s early"
+            yield Violation("I8", proof.name.replace(":", " ", 1), f"{text} for {proof.rate}")

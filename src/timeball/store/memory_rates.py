@@ -1,0 +1,155 @@
+"""Rates over all workers, in the memory store: permits, and the lines of those without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+
+from timeball.core.limits import Scope, fitting
+from timeball.core.permits import SETTLING_S, Law, Permits, Start
+from timeball.core.rate import Rate
+from timeball.store.limiting import Ask, Granted, Grants, Spent
+from timeball.store.memory_rows import Row
+
+_PATIENCE_MAX = 64  # seconds
+
+
+class MemoryRates:
+    """Who may start when."""
+
+    _clock: Callable[[], datetime]
+    _lock: Lock
+    _rows: dict[int, Row]
+    _held: dict[int, Row]
+
+    def __init__(self) -> None:
+        self._rates: dict[tuple[Scope, str], tuple[Law, datetime]] = {}
+        self._permits: dict[str, Permits] = {}
+        self._opens: dict[str, int] = {}
+        self._patience: dict[str, int] = {}
+
+    def limit_starts(self, scope: Scope, name: str, rate: Rate | None) -> None:
+        """See `Store.limit_starts`."""
+        with self._lock:
+            if rate is None:
+                self._rates.pop((scope, name), None)
+            else:
+                since = self._clock() + timedelta(seconds=SETTLING_S)
+                self._rates[scope, name] = Law.of(rate), since
+
+    def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:
+        """See `Store.permits`."""
+        with self._lock:
+            now_us = self._now_us()
+            for name, number, used, late_us in spent:
+                law = self._law_of(name)
+                if law is not None:
+                    self._permits_of(name).spend(law, number, used, late_us)
+            granted = [self._granted(ask, now_us) for ask in asks]
+            names = {name for ask in asks for name in ask.names} | {each.name for each in spent}
+            waits = [self._reckon(name, now_us) for name in names if self._law_of(name)]
+            return Grants(now_us / 1e6, granted, min(waits) / 1e6 if waits else None)
+
+    def starts(self) -> Iterator[Start]:
+        """See `Store.starts`."""
+        with self._lock:
+            found = [
+                Start(name, law.rate, round(how.began_at * 1e6))
+                for row in self._rows.values()
+                for turn, (how, *_) in row.endings.items()
+                if how.began_at is not None and turn in row.grants
+                for name in self._rates_of(row)
+                for law, since in [self._setting(name)]
+                if row.grants[turn].at >= since
+            ]
+        return iter(sorted(found, key=lambda start: (start.name, start.at_us)))
+
+    # The rest runs under the lock.
+
+    def _now_us(self) -> int:
+        return round(self._clock().timestamp() * 1_000_000)
+
+    def _setting(self, name: str) -> tuple[Law, datetime]:
+        setting = self._fitting_rate(name)
+        assert setting is not None
+        return setting
+
+    def _fitting_rate(self, name: str) -> tuple[Law, datetime] | None:
+        scope, _, rest = name.partition(":")
+        if scope != Scope.KEY:
+            return self._rates.get((Scope(scope), rest))
+        best = fitting((each for kind, each in self._rates if kind is Scope.KEY), rest)
+        return None if best is None else self._rates[Scope.KEY, best]
+
+    def _law_of(self, name: str) -> Law | None:
+        setting = self._fitting_rate(name)
+        return setting and setting[0]
+
+    def _rates_of(self, row: Row) -> tuple[str, ...]:
+        """Return the names of the limits on the starts of a job."""
+        spec = row.spec
+        names = [f"kind:{spec.kind}", f"queue:{spec.queue}"]
+        if spec.key is not None:
+            names.insert(0, f"key:{spec.key}")
+        return tuple(name for name in names if self._law_of(name))
+
+    def _rated_queues(self) -> frozenset[str]:
+        return frozenset(name for scope, name in self._rates if scope is Scope.QUEUE)
+
+    def _permits_of(self, name: str) -> Permits:
+        return self._permits.setdefault(name, Permits())
+
+    def _granted(self, ask: Ask, now_us: int) -> Granted:
+        laws = {name: law for name in ask.names if (law := self._law_of(name))}
+        lines = {row.line for row in self._held.values()}
+        room = ask.want
+        for name, law in laws.items():
+            room = min(room, self._permits_of(name).room(law, now_us))
+            if not ask.waited and name in lines:
+                room = 0
+        numbers = [
+            self._permits_of(name).take(laws[name], now_us, room) if room and name in laws else 0
+            for name in ask.names
+        ]
+        return Granted(room, tuple(numbers))
+
+    def _reckon(self, name: str, now_us: int) -> int:
+        """Note from when on a limit can give more; return how long that is."""
+        opens_us = self._permits_of(name).opens_us(self._setting(name)[0], now_us)
+        self._opens[name], self._patience[name] = opens_us, 1
+        return opens_us - now_us
+
+    def _expected(self, name: str, most: int) -> int:
+        """Return how many may come because permits can be expected, `most` at most."""
+        law, now_us = self._law_of(name), self._now_us()
+        if law is None:
+            return most
+        if self._opens.get(name, 0) > now_us:
+            return 0
+        return min(most, self._permits_of(name).room(law, now_us))
+
+    def _out_of_line(self, most: int) -> list[Row]:
+        """Return who leaves the lines; who has waited longest first."""
+        chosen: list[Row] = []
+        for line in sorted({row.line for row in self._held.values() if row.line}):
+            room = self._expected(line, most - len(chosen))
+            rows = [row for row in self._held.values() if row.line == line]
+            chosen += sorted(rows, key=lambda row: (row.held_at, row.id))[:room]
+            if room and self._law_of(line):  # the next ones once these have asked, or after a while
+                patience = self._patience.get(line, 1)
+                self._opens[line] = self._now_us() + patience * 1_000_000
+                self._patience[line] = min(2 * patience, _PATIENCE_MAX)
+        return chosen
+
+    def _next_opening_s(self) -> float | None:
+        """Return when somebody who waits for a rate may come; None: nobody knows of one."""
+        now_us = self._now_us()
+        waiting = {row.line or f"key:{row.spec.key}" for row in self._held.values()}
+        later = [us for name, us in self._opens.items() if name in waiting and us > now_us]
+        return max(0.01, (min(later) - now_us) / 1e6) if later else None
+
+    def _line_of(self, row: Row) -> str | None:
+        """Return the line for a job that got no permit: that of the limit that opens last."""
+        names: Collection[str] = [each for each in self._rates_of(row) if each[:4] != "key:"]
+        return max(names, key=lambda name: self._opens.get(name, 0), default=None)

@@ -1,0 +1,39 @@
+-- Grant permits that there is room for and return the row as it is then, without the grants that
+-- do not count any more. See core/permits.py, which says the same.
+CREATE OR REPLACE FUNCTION timeball.permit_take(
+    p_permit timeball.permit, p_rate timeball.limiter, p_now bigint, p_n integer
+) RETURNS timeball.permit LANGUAGE plpgsql IMMUTABLE
+AS $function$
+DECLARE
+    v_new timeball.permit := p_permit;
+    v_untils bigint[];
+    v_counts integer[];
+BEGIN
+    IF p_rate.burst IS NOT NULL THEN
+        SELECT array_agg(u.until), array_agg(u.n) INTO v_untils, v_counts
+        FROM unnest(p_permit.ids, p_permit.untils, p_permit.counts) AS u (id, until, n)
+        WHERE u.id = 0 OR u.until <= p_now;
+        v_new.bucket_full := timeball.permit_full(v_new.bucket_full, v_untils, v_counts, p_rate);
+    END IF;
+    SELECT coalesce(array_agg(kept.id), '{}'), coalesce(array_agg(kept.until), '{}'),
+        coalesce(array_agg(kept.n), '{}')
+    INTO v_new.ids, v_new.untils, v_new.counts
+    FROM (
+        SELECT u.id, u.until, sum(u.n)::integer AS n
+        FROM unnest(p_permit.ids, p_permit.untils, p_permit.counts) AS u (id, until, n)
+        WHERE CASE WHEN p_rate.burst IS NULL THEN u.until + p_rate.window_us > p_now
+            ELSE u.id <> 0 AND u.until > p_now END
+        GROUP BY u.id, u.until
+    ) AS kept;
+    v_new.last := v_new.last + 1;
+    v_new.newest_us := p_now;
+    v_new.ids := v_new.ids || v_new.last;
+    v_new.untils := v_new.untils || (p_now + 1001000);
+    v_new.counts := v_new.counts || p_n;
+    IF p_rate.spread THEN
+        v_new.bucket_full := greatest(v_new.bucket_full, p_now::numeric * p_rate.starts)
+            + p_n::numeric * p_rate.window_us;
+    END IF;
+    RETURN v_new;
+END
+$function$;

@@ -1,0 +1,203 @@
+"""Limits on starts over all workers: who gets permits, who waits, and what the record says."""
+
+from __future__ import annotations
+
+from random import Random
+from uuid import uuid4
+
+import pytest
+from tests.store.world import World, end, uuids
+
+from timeball.core.limits import Limit, Scope
+from timeball.core.permits import proofs, rate_violations
+from timeball.core.rate import Rate
+from timeball.core.records import Turn
+from timeball.core.states import Ending, State
+from timeball.store.limiting import RATE_SPENT, Ask, Spent
+
+SHAPES = [Rate(5), Rate(5, burst=3), Rate(40, spread=True), Rate(3, per_s=10), Rate(2, per_s=0.5)]
+
+
+def refused(turn: Turn):
+    return end(turn, Ending.RELEASED, began=False, reason=RATE_SPENT)
+
+
+def permits(world: World, *names: str, want: int = 1, waited: bool = True) -> int:
+    (granted,) = world.store.permits([Ask(names, want, waited)], []).granted
+    return granted.permits
+
+
+@pytest.mark.parametrize("rate", SHAPES, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_store_grants_the_same(worlds: list[World], rate: Rate, seed: int) -> None:
+    random = Random(seed)
+    for world in worlds:
+        world.store.limit_starts(Scope.QUEUE, "q", rate)
+        world.store.limit_starts(Scope.KEY, "t-*", Rate(2))
+        world.store.limit_starts(Scope.KEY, "t-vip", Rate(7, spread=True))
+    open_: list[tuple[str, int, int]] = []
+    for _ in range(40):
+        by = random.choice([0.0, 0.001, 0.013, 0.4, 1.7])
+        random.shuffle(open_)
+        spent = [
+            Spent(name, number, random.randint(0, n), random.randint(0, 1_500_000))
+            for name, number, n in open_[:2]
+        ]
+        names = ["queue:q", random.choice(["key:t-1", "key:t-2", "key:t-vip", "key:other"])]
+        asks = [
+            Ask(random.sample(names, random.randint(1, 2)), random.randint(1, 6)) for _ in range(2)
+        ]
+        answers = []
+        for world in worlds:
+            world.travel(by)
+            answers.append(world.store.permits(asks, spent))
+        assert answers[0] == answers[1]
+        del open_[:2]
+        for ask, (n, numbers) in zip(asks, answers[0].granted, strict=True):
+            open_ += [(name, no, n) for name, no in zip(ask.names, numbers, strict=True) if no]
+
+
+def test_all_limits_grant_or_none_does(world: World) -> None:
+    world.store.limit_starts(Scope.QUEUE, "q", Rate(10))
+    world.store.limit_starts(Scope.KIND, "a", Rate(1))
+    assert permits(world, "kind:a", "queue:q", want=5) == 1
+    for _ in range(20):
+        assert permits(world, "kind:a", "queue:q", want=5) == 0
+    assert permits(world, "queue:q", want=20) == 9  # nothing was lost by asking in vain
+
+
+def test_permits_do_not_pile_up(world: World) -> None:
+    world.store.limit_starts(Scope.QUEUE, "default", Rate(5))
+    worker = world.worker()
+    for _ in range(30):
+        world.submit()
+    for _ in range(10):  # jobs wait, workers look, and nobody asks
+        world.travel(1)
+        world.store.promote(100)
+        assert world.claim(worker) == []
+    assert permits(world, "queue:default", want=100) == 5
+
+
+def test_a_queue_whose_starts_are_limited_is_claimed_by_permits_alone(world: World) -> None:
+    world.store.limit_starts(Scope.QUEUE, "mail", Rate(5))
+    worker = world.worker(queues=("default", "mail"))
+    mails = [world.submit(queue="mail", priority=p) for p in (7, 7, 6, 5)]
+    other = world.submit()
+    assert uuids(world.claim(worker)) == [other]
+    world.settle(worker, *[])
+    got: list = []
+    while turns := world.store.claim(
+        worker, limit=9, request=uuid4(), floors={}, permits={"mail": 3 - len(got)}
+    ):
+        got += turns
+        if len(got) == 3:
+            break
+    assert uuids(got) == mails[:3]
+    assert [list(turn.rates) for turn in got] == [["queue:mail"]] * 3
+    assert world.store.promote(1).rated == {"mail"}
+
+
+def test_who_gets_no_permit_waits_in_line_and_comes_back_in_order(world: World) -> None:
+    world.store.limit_starts(Scope.KIND, "a", Rate(2))
+    worker = world.worker("a", "b")
+    jobs = [world.submit() for _ in range(5)]
+    other = world.submit("b")
+    turns = world.claim(worker)
+    assert [list(turn.rates) for turn in turns] == [["kind:a"]] * 5 + [[]]
+    assert uuids(turns)[5] == other
+    assert permits(world, "kind:a", want=5, waited=False) == 2
+    world.settle(worker, end(turns[0]), end(turns[1]), *map(refused, turns[2:5]))
+    job = world.job(jobs[2])
+    assert (job.state, job.reason) == (State.PENDING, RATE_SPENT)
+    promoted = world.store.promote(100)
+    assert promoted.moved == 0
+    assert promoted.next_due_s == pytest.approx(2.0, abs=0.01)
+    world.travel(2.1)
+    late = world.submit()
+    (newcomer,) = world.claim(worker)
+    assert newcomer.uuid == late
+    assert permits(world, "kind:a", waited=newcomer.waited) == 0  # there is a line
+    world.settle(worker, refused(newcomer))
+    assert world.store.promote(100).moved == 2
+    assert world.store.promote(100).moved == 0  # these have not asked yet
+    again = world.claim(worker)
+    assert uuids(again) == jobs[2:4]
+    assert all(turn.waited for turn in again)
+    world.settle(worker, *map(refused, again))  # they keep their place
+    world.travel(5)
+    world.store.promote(100)
+    assert uuids(world.claim(worker)) == jobs[2:4]
+
+
+def test_a_lifted_limit_lets_all_go(world: World) -> None:
+    world.store.limit_starts(Scope.KIND, "a", Rate(1))
+    worker = world.worker()
+    jobs = [world.submit() for _ in range(3)]
+    world.settle(worker, *map(refused, world.claim(worker)))
+    world.store.limit_starts(Scope.KIND, "a", None)
+    world.store.promote(100)
+    turns = world.claim(worker)
+    assert uuids(turns) == jobs
+    assert permits(world, "kind:a", want=9) == 9
+    world.settle(worker, *map(refused, turns))  # asked before, refused after it was lifted
+    assert uuids(world.claim(worker)) == jobs
+
+
+def test_a_key_without_permits_stays_out_of_the_lane_and_delays_nobody(world: World) -> None:
+    """Tenant A has 10,000 jobs in real life; not one more than has a permit is ever claimed."""
+    world.store.limit_starts(Scope.KEY, "tenant-*", Rate(1))
+    worker = world.worker()
+    a = [world.submit(key="tenant-a") for _ in range(50)]
+    b = [world.submit(key="tenant-b") for _ in range(3)]
+    turns = world.claim(worker)
+    assert uuids(turns) == [a[0], b[0]]
+    assert [list(turn.rates) for turn in turns] == [["key:tenant-a"], ["key:tenant-b"]]
+    assert permits(world, "key:tenant-a") == permits(world, "key:tenant-b") == 1
+    world.settle(worker, *map(end, turns))
+    assert world.claim(worker) == []
+    assert world.store.promote(100).next_due_s == pytest.approx(2.0, abs=0.01)
+    world.travel(2.1)
+    world.store.promote(100)
+    assert uuids(world.claim(worker)) == [a[1], b[1]]
+
+
+def test_a_key_that_is_refused_keeps_its_place(world: World) -> None:
+    world.store.limit_starts(Scope.KEY, "k", Rate(1))
+    worker = world.worker()
+    jobs = [world.submit(key="k") for _ in range(3)]
+    (turn,) = world.claim(worker)
+    world.travel(1)
+    assert permits(world, "key:k") == 1  # somebody else's
+    world.settle(worker, refused(turn))
+    world.travel(5)
+    world.store.promote(10)
+    assert uuids(world.claim(worker)) == jobs[:1]
+
+
+def test_limits_are_listed_with_their_rates(world: World) -> None:
+    world.store.limit_starts(Scope.KIND, "a", Rate(5, burst=2))
+    world.store.limit(Scope.QUEUE, "q", 3)
+    world.store.limit_starts(Scope.QUEUE, "q", Rate(1, per_s=60, spread=True))
+    both = Limit(Scope.QUEUE, "q", 3, rate=Rate(1, per_s=60, spread=True))
+    assert world.store.limits() == [Limit(Scope.KIND, "a", None, rate=Rate(5, burst=2)), both]
+    world.store.limit(Scope.QUEUE, "q", None)
+    assert world.store.limits()[1] == both._replace(at_once=None)
+    world.store.limit_starts(Scope.QUEUE, "q", None)
+    world.store.limit_starts(Scope.KIND, "a", None)
+    assert world.store.limits() == []
+
+
+def test_the_record_proves_what_started_since_the_limit_holds(world: World) -> None:
+    worker = world.worker()
+    before = [world.start(worker, key=f"k-{n}") for n in range(4)]
+    world.settle(worker, *map(end, before))
+    world.store.limit_starts(Scope.KIND, "a", Rate(2))
+    world.travel(1)
+    turns = [world.start(worker) for _ in range(2)]
+    world.settle(worker, *map(end, turns))
+    (proof,) = proofs(world.store.starts())
+    assert (proof.name, proof.rate, proof.starts, proof.most) == ("kind:a", Rate(2), 2, 2)
+    assert list(rate_violations(world.store.starts())) == []
+    world.settle(worker, end(world.start(worker)))
+    (violation,) = rate_violations(world.store.starts())
+    assert violation.invariant == "I8"

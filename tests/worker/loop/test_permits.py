@@ -1,0 +1,182 @@
+"""Workers under limits on what starts: they keep to the rate, and whoever waits delays nobody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from random import Random
+from uuid import UUID
+
+import pytest
+from tests.worker.loop.workshop import Workshop
+
+from timeball.core.limits import Scope
+from timeball.core.permits import TTL_S, Proof, Start, proofs
+from timeball.core.rate import Rate
+from timeball.core.records import Turn
+from timeball.core.states import Ending, State
+from timeball.store.limiting import RATE_SPENT
+from timeball.store.memory import MemoryStore
+from timeball.worker.permits import Batch, PermitDesk
+
+NAMES = {Scope.KEY: "k-*", Scope.KIND: "quick", Scope.QUEUE: "default"}
+
+
+def proof(shop: Workshop, rate: Rate, kind: str = "quick") -> Proof:
+    """All starts of a kind on record: the limit was set before the first one."""
+    stamps = sorted(
+        round(ending.began_at * 1e6)
+        for history in shop.store.inner.histories()
+        if history.kind == kind
+        for ending in history.endings
+        if ending.began_at is not None
+    )
+    (found,) = proofs([Start("x", rate, stamp) for stamp in stamps])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [Rate(10, per_s=0.3), Rate(60, spread=True), Rate(40, burst=5)])
+@pytest.mark.parametrize("scope", list(Scope))
+def test_four_workers_that_stall_keep_to_a_rate(shop: Workshop, scope: Scope, rate: Rate) -> None:
+    shop.job(name="quick")(lambda: None)
+    shop.store.limit_starts(scope, NAMES[scope], rate)
+    shop.store.limit(Scope.KEY, "k-*", 20)
+    random = Random(7)
+
+    def stall(*_: object, **__: object) -> None:
+        if random.random() < 0.05:
+            time.sleep(random.random() * 0.1)
+
+    shop.store.before |= {"permits": stall, "claim": stall, "settle": stall}
+    for _ in range(60):
+        shop.submit("quick", key="k-1" if scope is Scope.KEY else None)
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(shop.at_work(slots=4, poll_s=0.1))
+        shop.store.until(shop.all_ended)
+    found = proof(shop, rate)
+    assert found.starts == 60
+    assert found.early == ()
+    shop.assert_clean()
+
+
+def test_never_six_where_five_may_start(shop: Workshop) -> None:
+    rate = Rate(5, per_s=3600)
+    shop.job(name="quick")(lambda: None)
+    shop.store.limit_starts(Scope.QUEUE, "default", rate)
+    for _ in range(30):
+        shop.submit("quick")
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(shop.at_work())
+        shop.store.until(lambda: shop.count(State.SUCCEEDED) == 5)
+        asked = shop.store.calls["permits"]
+        shop.store.until(lambda: shop.store.calls["permits"] > asked + 9)
+    assert shop.count(State.SUCCEEDED) == 5
+    assert shop.count(State.PENDING) == 25
+
+
+@pytest.mark.parametrize("scope", [Scope.KEY, Scope.KIND])
+def test_a_tenant_that_waits_for_his_rate_delays_no_other(shop: Workshop, scope: Scope) -> None:
+    shop.job(name="quick")(lambda: None)
+    shop.job(name="free")(lambda: None)
+    shop.store.limit_starts(scope, NAMES[scope], Rate(1, per_s=3600))
+    a = [shop.submit("quick", key="k-a" if scope is Scope.KEY else None) for _ in range(300)]
+    b = [shop.submit("free", key="b" if scope is Scope.KEY else None) for _ in range(10)]
+
+    def ended(jobs: list[UUID]) -> int:
+        return sum(shop.get(job).state is State.SUCCEEDED for job in jobs)
+
+    with shop.at_work(poll_s=0.1):
+        shop.store.until(lambda: ended(b) == 10)
+        shop.store.until(lambda: ended(a) == 1)
+    assert ended(a) == 1
+
+
+def test_a_worker_without_rates_asks_for_no_permits(shop: Workshop) -> None:
+    shop.job(name="quick")(lambda: None)
+    for _ in range(20):
+        shop.submit("quick")
+    with shop.at_work():
+        shop.store.until(shop.all_ended)
+    assert shop.store.calls["permits"] == 0
+
+
+@pytest.mark.slow
+def test_a_turn_whose_permit_has_run_out_is_given_back_and_starts_later(shop: Workshop) -> None:
+    """Its answer came too late: it had been on its way for longer than a permit is good."""
+    shop.job(name="quick")(lambda: None)
+    shop.store.limit_starts(Scope.KIND, "quick", Rate(5, per_s=0.1))
+    shop.store.after["permits"] = lambda: time.sleep(TTL_S + 0.01)
+    job = shop.submit("quick")
+    with shop.at_work():
+        shop.store.until(shop.all_ended)
+    (history,) = shop.store.inner.histories()
+    assert [(e.ending, e.reason, e.began_at is None) for e in history.endings] == [
+        (Ending.RELEASED, RATE_SPENT, True),
+        (Ending.SUCCEEDED, None, False),
+    ]
+    assert shop.get(job).attempts == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_store_that_is_away_while_permits_are_asked_for_loses_nothing(
+    shop: Workshop, fault: str
+) -> None:
+    rate = Rate(3, per_s=0.05)
+    shop.job(name="quick")(lambda: None)
+    shop.store.limit_starts(Scope.QUEUE, "default", rate)
+    shop.store.limit_starts(Scope.KIND, "quick", rate)
+    shop.store.faults = {"permits": [fault, "", fault], "claim": [fault, fault]}
+    for _ in range(6):
+        shop.submit("quick")
+    with shop.at_work():
+        shop.store.until(shop.all_ended)
+    assert proof(shop, rate).early == ()
+    shop.assert_clean()
+
+
+# The desk by itself
+
+
+def batch(count: int, *, sent_s: float = 100.0, ring: Callable[[], None] = lambda: None) -> Batch:
+    return Batch([("queue:q", 7)], count, at=1e9, asked_s=(sent_s, sent_s + 0.2), ring=ring)
+
+
+def test_a_start_is_told_to_lie_between_its_grant_and_the_end_of_its_permit() -> None:
+    permits = batch(1)
+    assert permits.began_at(100.2) == 1e9
+    assert permits.began_at(100.0 + TTL_S) < 1e9 + TTL_S
+
+
+def test_a_permit_is_used_once_and_in_time() -> None:
+    rung: list[int] = []
+    permits = batch(2, ring=lambda: rung.append(1))
+    assert permits.use(100.3)
+    assert permits.close(100.4) is None  # another one is open
+    assert not permits.use(100.0 + TTL_S)
+    (spent,) = permits.close(100.0 + TTL_S) or ()
+    assert (spent.name, spent.number, spent.used) == ("queue:q", 7, 1)
+    assert 300_000 <= spent.late_us <= 300_002
+    assert not permits.use(100.35)  # what was told is told
+    assert rung == [1]
+
+
+def test_what_a_claim_has_no_turns_for_is_given_back(shop: Workshop) -> None:
+    store = MemoryStore(shop.store.inner.now)
+    store.limit_starts(Scope.QUEUE, "q", Rate(5, per_s=3600))
+    desk = PermitDesk(store, ["q", "other"], lambda: None)
+    assert desk.stock(3) is None  # nobody has said that it is limited
+    desk.heed(frozenset({"q", "foreign"}))
+    assert desk.stock(3) == {"q": 3}
+    assert desk.stock(9) == {"q": 5}
+    assert desk.stock(9) == {"q": 5}
+    turn = Turn(1, 1, 1, 1, *[None] * 10, rates=["queue:q"])  # type: ignore[arg-type]  # the rest does not matter
+    covered = desk.cover([turn])
+    assert list(covered) == [(1, 1)]
+    assert covered[1, 1][0].use(time.monotonic())
+    desk.report()
+    assert desk.stock(9) == {"q": 4}
