@@ -49,8 +49,8 @@ _WRITING: Final = (Role.WORKER, *_ASKING)
 
 TABLES: Final = (
     *("deadline", "deletion", "dependency", "ended", "entry", "event", "held", "home", "job"),
-    *("lane", "lease", "limiter", "logged", "migration", "occurrence", "progress", "queue"),
-    *("schedule", "slot", "unique_key", "worker"),
+    *("lane", "lease", "limiter", "logged", "migration", "occurrence", "permit", "progress"),
+    *("queue", "schedule", "slot", "unique_key", "worker"),
     *("jobs", "schedules"),  # views
 )
 """Tables and views: every role reads them all."""
@@ -69,16 +69,27 @@ WRITES: Final = (
 """The few rights to write that statements of ours need without a verb."""
 
 READS: Final = (
-    *("ahead", "at_home", "clock", "crashed", "depths", "descendants", "fates", "granted_by"),
-    *("has_ended", "holds_key", "is_met", "latest_entry", "lease_turns", "limit_of", "line_of"),
-    *("now", "open_runs", "overdue", "passed", "runs_after", "sentence", "unique_name"),
+    *("ahead", "at_home", "clock", "crashed", "depths", "descendants", "expected", "fates"),
+    *(
+        "granted_by",
+        "has_ended",
+        "holds_key",
+        "is_met",
+        "latest_entry",
+        "lease_turns",
+        "limit_of",
+        "line_of",
+    ),
+    *("next_opening", "now", "open_runs", "overdue", "passed", "permit_full", "permit_most"),
+    *("permit_opens", "permit_room", "permit_spend", "permit_take", "rate_line", "rate_of"),
+    *("rates_of", "runs_after", "sentence", "unique_name"),
     *("view_queues", "waiting_keys"),
 )
 """Functions that write nothing: every role may call them."""
 
 VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
     {
-        **dict.fromkeys(("claim", "expire", "lapse", "link", "note"), _WORKER),
+        **dict.fromkeys(("claim", "expire", "lapse", "link", "note", "permits"), _WORKER),
         **dict.fromkeys(("admit", "promote", "register", "settle"), _WORKER),
         **dict.fromkeys(("trim_jobs", "trim_leases"), _WORKER),
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
@@ -92,8 +103,16 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
 
 PARTS: Final = (
     *("cancel_job", "check_depth", "decide_edges", "disown", "durable", "erase", "follow"),
-    *("free_slots", "join_parents", "late_turns", "line_up", "lock_graph", "note_runs"),
-    *("replace_held", "replace_runs", "retake_keys", "set_free", "share_graph", "take_keys"),
+    *("free_slots", "join_parents", "late_turns", "leave_lines", "line_up", "lock_graph"),
+    *(
+        "note_runs",
+        "replace_held",
+        "replace_runs",
+        "retake_keys",
+        "set_free",
+        "share_graph",
+        "take_keys",
+    ),
     *("take_slots", "tell_children", "unlink", "verdicts"),
 )
 """Functions that verbs are made of: for the owner alone."""
