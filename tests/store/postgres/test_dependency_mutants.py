@@ -20,6 +20,7 @@ from timeball.core.dependencies import Rule
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import statement
+from timeball.store.postgres.roles import seal
 
 Make = Callable[[], Session]
 FOLDER = files("timeball.store.postgres") / "functions"
@@ -118,7 +119,7 @@ def replaced(dsn: str, mutant: Mutant) -> Iterator[None]:
         try:
             yield
         finally:
-            connection.execute(text)
+            connection.execute(f"BEGIN; {text} {seal()} COMMIT".encode())
 
 
 @pytest.mark.parametrize("name", MUTANTS)

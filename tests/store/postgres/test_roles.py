@@ -38,12 +38,13 @@ STATEMENTS = sorted(
 )
 OWNER = {"create_schema", "migration_applied", "migration_table"}
 WORKER = {
-    *("admit", "beat", "claim", "expire", "lapse", "link", "note", "promote", "register"),
-    *("settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
+    *("admit", "beat", "claim", "expire", "lapse", "link", "note", "permits", "promote"),
+    *("register", "settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
 }
 CLIENT = {"backfill", "cancel", "declare", "revive", "run_now", "submit"}
 OPERATOR = {
-    *("bound_queue", "delete_jobs", "lift_limit", "pause_queue", "resume_queue", "set_limit"),
+    *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "pause_queue", "resume_queue"),
+    *("set_limit", "set_rate"),
 }
 WORKER_AND_CLIENT = {
     *(

@@ -2,6 +2,7 @@
 -- Only where it is asked under the lane's lock is the answer still true a moment later.
 CREATE OR REPLACE FUNCTION timeball.passed(p_lane integer, p_xid xid8, p_job_id bigint)
 RETURNS boolean LANGUAGE sql STABLE
+SET enable_seqscan = off
 AS $function$
 SELECT coalesce((
     SELECT pg_visible_in_snapshot(p_xid, lease.prev)
