@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 from tests.store.world import World, end
 
+from timeball.core.dependencies import Edge
 from timeball.core.records import JobSpec
 from timeball.core.states import Ending, State
 from timeball.core.uniqueness import OnClash, Submitted, Unique, UniqueScope, UniqueUntil
@@ -29,6 +31,13 @@ def test_a_second_job_of_the_key_is_ignored_and_gives_the_first(world: World) ->
     first, second = keyed(), keyed()
     assert submit(world, first) == submit(world, second) == [first.uuid]
     assert world.store.counts() == {State.PENDING: 1}
+
+
+def test_who_gives_way_leaves_no_parents_to_the_job_that_holds_its_key(world: World) -> None:
+    first, parent = keyed(), JobSpec(uuid=uuid4(), kind="a")
+    second = replace(keyed(), after=(Edge(parent.uuid),))
+    assert submit(world, first, parent, second) == [first.uuid, parent.uuid, first.uuid]
+    assert world.store.counts() == {State.PENDING: 2}
 
 
 @pytest.mark.parametrize("state", ["pending", "scheduled", "running", "backoff"])

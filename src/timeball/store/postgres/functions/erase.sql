@@ -17,7 +17,13 @@ DELETE FROM timeball.ended WHERE ended.job_id = ANY (p_jobs);
 DELETE FROM timeball.progress WHERE progress.job_id = ANY (p_jobs);
 DELETE FROM timeball.logged WHERE logged.job_id = ANY (p_jobs);
 DELETE FROM timeball.event WHERE event.job_id = ANY (p_jobs);
-DELETE FROM timeball.dependency WHERE dependency.child = ANY (p_jobs);
+-- Those of a cancelled child may be undecided yet, and whoever ends the parents at them.
+DELETE FROM timeball.dependency USING (
+    SELECT edge.child, edge.parent FROM timeball.dependency AS edge
+    WHERE edge.child = ANY (p_jobs) ORDER BY edge.child, edge.parent
+    FOR UPDATE
+) AS gone
+WHERE dependency.child = gone.child AND dependency.parent = gone.parent;
 -- A key that somebody is just taking over is his.
 DELETE FROM timeball.unique_key USING (
     SELECT taken.key FROM timeball.job JOIN timeball.unique_key AS taken ON taken.job = job.uuid

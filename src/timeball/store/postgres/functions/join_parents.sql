@@ -4,7 +4,8 @@
 -- `link`, after the commit, so that nobody ever waits for this transaction.
 --
 -- p_given holds the jobs as they were given, p_jobs as they were added: one that gave way to the
--- holder of its unique key has that job's uuid there.
+-- holder of its unique key has that job's uuid there. Parents are read by one statement only: they
+-- may be deleted at any moment, and a child without an edge would be nowhere.
 CREATE OR REPLACE FUNCTION timeball.join_parents(p_children bigint[], p_given jsonb, p_jobs jsonb)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -12,7 +13,9 @@ AS $function$
 DECLARE
     v_children bigint[];
     v_parents bigint[];
+    v_uuids uuid[];
     v_rules text[];
+    v_own boolean[];
     v_wrong text;
 BEGIN
     WITH stands_for AS MATERIALIZED (
@@ -25,30 +28,33 @@ BEGIN
         SELECT (spec.value ->> 'uuid')::uuid AS child, coalesce(other.added, want.job) AS parent,
             coalesce(want.rule, 'all_success') AS rule
         FROM jsonb_array_elements(p_jobs) AS spec (value)
-        CROSS JOIN LATERAL jsonb_to_recordset(spec.value -> 'after') AS want (job uuid, rule text)
+        CROSS JOIN LATERAL jsonb_to_recordset(nullif(spec.value -> 'after', 'null'))
+            AS want (job uuid, rule text)
         LEFT JOIN stands_for AS other ON other.given = want.job
-        WHERE jsonb_typeof(spec.value -> 'after') = 'array'
     ),
     found AS (
-        SELECT child.id AS child, parent.id AS parent, edge.rule, edge.parent AS uuid
+        SELECT child.id AS child, parent.id AS parent, edge.rule, edge.parent AS uuid,
+            parent.xid = pg_current_xact_id() AS own
         FROM edge
-        JOIN timeball.job AS child ON child.uuid = edge.child AND child.id = ANY (p_children)
+        JOIN timeball.job AS child ON child.uuid = edge.child
+        JOIN unnest(p_children) AS new (id) ON new.id = child.id
         LEFT JOIN timeball.job AS parent ON parent.uuid = edge.parent
     )
-    SELECT array_agg(found.child), array_agg(found.parent), array_agg(found.rule),
-        min(found.uuid::text) FILTER (WHERE coalesce(found.parent >= found.child, true))
-    INTO v_children, v_parents, v_rules, v_wrong FROM found;
+    SELECT array_agg(found.child), array_agg(found.parent), array_agg(found.uuid),
+        array_agg(found.rule), array_agg(found.own),
+        min(coalesce(found.uuid::text, 'null'))
+            FILTER (WHERE coalesce(found.parent >= found.child, true))
+    INTO v_children, v_parents, v_uuids, v_rules, v_own, v_wrong FROM found;
     IF v_wrong IS NOT NULL THEN
         RAISE EXCEPTION 'after names job %, which is not here: submit parents first', v_wrong
             USING ERRCODE = 'TB002';
     END IF;
 
     INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, linked_at)
-    SELECT u.child, u.parent, parent.uuid, u.rule,
-        CASE WHEN parent.xid = pg_current_xact_id() AND NOT timeball.has_ended(parent.id)
-            THEN timeball.clock() END
-    FROM unnest(v_children, v_parents, v_rules) AS u (child, parent, rule)
-    JOIN timeball.job AS parent ON parent.id = u.parent
+    SELECT u.child, u.parent, u.uuid, u.rule,
+        CASE WHEN u.own AND NOT timeball.has_ended(u.parent) THEN timeball.clock() END
+    FROM unnest(v_children, v_parents, v_uuids, v_rules, v_own)
+        AS u (child, parent, uuid, rule, own)
     ORDER BY u.child, u.parent
     ON CONFLICT DO NOTHING;
 

@@ -9,6 +9,7 @@ SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_later bigint[];
+    v_now bigint[];
     v_keys text[];
 BEGIN
     IF p_jobs = '{}' THEN
@@ -21,15 +22,16 @@ BEGIN
         run_at = (SELECT job.run_at FROM timeball.job WHERE job.id = child.job_id),
         all_left = NULL, one_left = NULL, one_met = NULL, lost = NULL
     WHERE child.job_id = ANY (v_later);
-    PERFORM timeball.line_up(array(
-        SELECT u.id FROM unnest(p_jobs) AS u (id) WHERE u.id <> ALL (v_later)));
+    -- Not <> ALL, which would compare each with each.
+    v_now := array(SELECT unnest(p_jobs) EXCEPT SELECT unnest(v_later));
+    PERFORM timeball.line_up(v_now);
     SELECT array_agg(DISTINCT held.key) INTO v_keys FROM timeball.held
     WHERE held.job_id = ANY (p_jobs) AND held.reason = 'key';
     PERFORM pg_notify('timeball_wake', rung.queue)
     FROM (
         SELECT DISTINCT lane.queue FROM timeball.job
         JOIN timeball.lane ON lane.id = job.lane
-        WHERE job.id = ANY (p_jobs) AND job.id <> ALL (v_later) AND job.key IS NULL
+        WHERE job.id = ANY (v_now) AND job.key IS NULL
     ) AS rung;
     RETURN v_keys;
 END

@@ -20,23 +20,20 @@ AS $function$
 DECLARE
     v_missing text;
     v_keyed boolean;
-    v_joined boolean;
     v_limited boolean;
     v_given jsonb := p_jobs;
-    v_after uuid[];
     v_children bigint[];
 BEGIN
     PERFORM timeball.durable();
     SELECT min(format('queue %s, priority %s', given.queue, given.priority))
-        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed), bool_or(given.joined),
+        FILTER (WHERE lane.id IS NULL), bool_or(given.keyed),
         bool_or(queue.max_depth IS NOT NULL)
-    INTO v_missing, v_keyed, v_joined, v_limited
+    INTO v_missing, v_keyed, v_limited
     FROM (
         SELECT DISTINCT coalesce(spec.queue, 'default') AS queue,
-            coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed,
-            spec.after IS NOT NULL AS joined
+            coalesce(spec.priority, 5) AS priority, spec.unique_key IS NOT NULL AS keyed
         FROM jsonb_to_recordset(p_jobs)
-            AS spec (queue text, priority smallint, unique_key text, after jsonb)
+            AS spec (queue text, priority smallint, unique_key text)
     ) AS given
     LEFT JOIN timeball.lane ON lane.queue = given.queue AND lane.priority = given.priority
     LEFT JOIN timeball.queue ON queue.name = given.queue;
@@ -52,11 +49,6 @@ BEGIN
     IF v_keyed THEN
         p_jobs := timeball.take_keys(p_jobs);
     END IF;
-    IF v_joined THEN
-        v_after := array(
-            SELECT (spec.value ->> 'uuid')::uuid FROM jsonb_array_elements(p_jobs) AS spec (value)
-            WHERE jsonb_path_exists(spec.value, '$.after[0].job'));
-    END IF;
 
     WITH given AS MATERIALIZED (
         SELECT spec.*, coalesce(
@@ -65,10 +57,11 @@ BEGIN
             uuid uuid, kind text, args jsonb, queue text, priority smallint, run_at timestamptz,
             delay_s double precision, max_retries integer, max_crashes integer,
             at_most_once boolean, timeout_s double precision, expires_at timestamptz,
-            unique_key text, unique_scope text, until_started boolean, key text, ruled_out text)
+            unique_key text, unique_scope text, until_started boolean, key text, ruled_out text,
+            after jsonb)
         ) WITH ORDINALITY AS spec (uuid, kind, args, queue, priority, run_at, delay_s,
             max_retries, max_crashes, at_most_once, timeout_s, expires_at, unique_key,
-            unique_scope, until_started, key, ruled_out, n)
+            unique_scope, until_started, key, ruled_out, after, n)
     ),
     added AS (
         INSERT INTO timeball.job
@@ -82,7 +75,7 @@ BEGIN
                 given.unique_key, coalesce(given.unique_scope, 'kind'), given.kind, lane.queue),
             CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END,
             given.key,
-            CASE WHEN given.uuid = ANY (v_after) THEN coalesce(given.ruled_out, 'skip') END
+            CASE WHEN given.after <> '[]' THEN coalesce(given.ruled_out, 'skip') END
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)

@@ -1,6 +1,6 @@
 -- Take the unique keys of jobs that are about to be added, and return the jobs: one that gives
--- way to the holder of its key has that job's uuid, so that it adds nothing. Raises TB004 where
--- a job is not to give way.
+-- way to the holder of its key has that job's uuid, so that it adds nothing, and no parents: that
+-- job may be a new one too. Raises TB004 where a job is not to give way.
 --
 -- A key is freed by nobody: who comes next takes it over from a job that does not hold it any
 -- more. Each key's row is locked, or made, in the order of the keys, by one statement that does
@@ -50,7 +50,8 @@ BEGIN
             WHERE unique_key.key = v_spec.key;
             v_new := v_new || v_spec.uuid;
         ELSIF v_spec.rule = 'ignore' THEN
-            v_jobs[v_spec.n] := jsonb_set(v_jobs[v_spec.n], '{uuid}', to_jsonb(v_holder.job));
+            v_jobs[v_spec.n] := jsonb_set(
+                v_jobs[v_spec.n] - 'after', '{uuid}', to_jsonb(v_holder.job));
         ELSE
             RAISE EXCEPTION 'job % holds the unique key %', v_holder.job, v_spec.word
                 USING ERRCODE = 'TB004', DETAIL = v_holder.job::text;
