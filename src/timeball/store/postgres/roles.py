@@ -69,7 +69,17 @@ WRITES: Final = (
 """The few rights to write that statements of ours need without a verb."""
 
 READS: Final = (
-    *("ahead", "at_home", "clock", "crashed", "depths", "descendants", "expected", "fates"),
+    *(
+        "ahead",
+        "at_home",
+        "check_deferred",
+        "clock",
+        "crashed",
+        "depths",
+        "descendants",
+        "expected",
+        "fates",
+    ),
     *(
         "granted_by",
         "has_ended",
@@ -85,7 +95,7 @@ READS: Final = (
     *("rates_of", "runs_after", "sentence", "unique_name"),
     *("view_queues", "waiting_keys"),
 )
-"""Functions that write nothing: every role may call them."""
+"""Functions that write nothing of ours: every role may call them, with its own rights."""
 
 VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
     {
