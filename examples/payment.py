@@ -1,9 +1,7 @@
 """A payment whose answer is lost: charged once, because every attempt has the same key.
 
 The server below takes the money and loses the connection before it can say so, twice. It keeps
-what it has answered to which Idempotency-Key, as payment services do.
-
-    python examples/payment.py
+what it has answered to which Idempotency-Key, as payment services do: python examples/payment.py
 """
 
 from __future__ import annotations
