@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,3 +66,12 @@ def test_values_are_hidden_by_their_names_and_by_their_shape() -> None:
     assert SECRET not in str(redacted_value("", given_args))
     assert redacted_value("limit", 500) == 500
     assert redacted_value("", {"n": [1, None, "plain"]}) == {"n": [1, None, "plain"]}
+
+
+def test_what_is_nested_without_end_is_shown_as_far_as_anybody_reads() -> None:
+    value: object = "x"
+    for n in range(100_000):
+        value = [value] if n % 2 else {"k": value}
+    shown = json.dumps(redacted_value("", value), ensure_ascii=False)
+    assert "…" in shown
+    assert len(shown) < 1_000

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 HIDDEN: Final = "…"
 
+_DEPTH_MAX: Final = 100  # deeper than anybody reads; a stack holds about 1,000
+
 _WORD = (
     r"(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|credentials?)"
@@ -50,14 +52,17 @@ def holds_secret(text: str) -> bool:
     return redacted(text) != text
 
 
-def redacted_value(name: str, value: Any) -> Any:
-    """Return a named value, or what to show in its place.
+def redacted_value(name: str, value: Any, depth: int = 0) -> Any:
+    """Return a named value, or what to show in its place; what is nested too deep is left out.
 
     Args:
         name: Of the argument, the key or the variable that holds it.
         value: What JSON can hold.
+        depth: How many others it is in.
     """
     match value:
+        case Mapping() | list() | tuple() if depth >= _DEPTH_MAX:
+            return HIDDEN
         case str() if _TELLING_NAME.search(name):
             return HIDDEN
         case str():
@@ -65,8 +70,8 @@ def redacted_value(name: str, value: Any) -> Any:
         case {"$secret": str()} if len(value) == 1:
             return value  # the reference of a secret tells nothing
         case Mapping():
-            return {key: redacted_value(str(key), inner) for key, inner in value.items()}
+            return {key: redacted_value(str(key), inner, depth + 1) for key, inner in value.items()}
         case list() | tuple():
-            return [redacted_value(name, inner) for inner in value]
+            return [redacted_value(name, inner, depth + 1) for inner in value]
         case _:
             return value
