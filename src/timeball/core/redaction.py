@@ -61,12 +61,10 @@ def redacted_value(name: str, value: Any, depth: int = 0) -> Any:
         depth: How many others it is in.
     """
     match value:
+        case str():
+            return HIDDEN if _TELLING_NAME.search(name) else redacted(value)
         case Mapping() | list() | tuple() if depth >= _DEPTH_MAX:
             return HIDDEN
-        case str() if _TELLING_NAME.search(name):
-            return HIDDEN
-        case str():
-            return redacted(value)
         case {"$secret": str()} if len(value) == 1:
             return value  # the reference of a secret tells nothing
         case Mapping():
