@@ -1,9 +1,9 @@
 """What the in-process engine costs, by ratios to what Python brings along, and what it keeps to.
 
-    .venv/bin/python bench/in_process.py [--rounds 3] [--strict] [--million]
+    .venv/bin/python bench/in_process.py [--rounds 9] [--strict] [--million]
 
-Each ratio is the median over alternating pairs of one run, so that a busy machine slows both
-down; the figures without a peer suffer from one. All jobs are no-ops; ours are recorded in full:
+Each ratio is the median over pairs of one run, each side first in turn, so that a busy machine
+slows both down; the figures without a peer suffer from one. All jobs are no-ops; ours are recorded in full:
 four instants, state and outcome of each.
 """
 
@@ -56,7 +56,7 @@ class Figure(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="pairs of each ratio")
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of each ratio")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--million", action="store_true", help="also 1,000,000 pending jobs")
     parser.add_argument("--pending", type=int, help=argparse.SUPPRESS)
@@ -76,16 +76,17 @@ def main() -> int:
 
 
 def figures(rounds: int, *, million: bool) -> Iterator[Figure]:
+    few = min(rounds, 3)  # of what takes seconds
     yield ratio("jobs/s : ThreadPoolExecutor", 4, rounds, threads, pool)
     yield ratio("jobs/s, strict limiter on : ThreadPoolExecutor", 3, rounds, limited, pool)
     yield ratio("jobs/s, AsyncScheduler : TaskGroup + Semaphore", 1.5, rounds, on_loop, task_group)
     yield processes(rounds)
-    yield utilisation(rounds)
+    yield utilisation(few)
     yield Figure("bytes per pending job (100,000)", in_child(100_000) / 100_000, 350, at_most=True)
     if million:
         yield Figure("MiB for 1,000,000 pending jobs", in_child(10**6) / MIB, 400, at_most=True)
-    yield from capped("16 threads", rounds, capped_threads)
-    yield from capped("asyncio", rounds, capped_loop)
+    yield from capped("16 threads", few, capped_threads)
+    yield from capped("asyncio", few, capped_loop)
 
 
 # Speed ----------------------------------------------------------------------------------------
@@ -94,7 +95,11 @@ def figures(rounds: int, *, million: bool) -> Iterator[Figure]:
 def ratio(
     what: str, target: float, rounds: int, ours: Callable[[], float], theirs: Callable[[], float]
 ) -> Figure:
-    pairs = [(quietly(ours), quietly(theirs)) for _ in range(rounds)]
+    pairs = []
+    for n in range(rounds):
+        first, second = (ours, theirs) if n % 2 else (theirs, ours)
+        one, other = quietly(first), quietly(second)
+        pairs.append((one, other) if n % 2 else (other, one))
     mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
     value = statistics.median(a / b for a, b in pairs)
     return Figure(what, value, target, note=f" {mine:,.0f} to {other:,.0f}")

@@ -178,7 +178,7 @@ class Agenda:
         line.popleft()
         slot = free.pop()
         assert self.on_slot[slot] is None
-        attempt = work.begins()
+        attempt = work if work.slot is None else work.begins()
         self.on_slot[slot] = attempt
         self.starts = attempt.seq = self.starts + 1
         attempt.slot = slot

@@ -69,18 +69,13 @@ class Submission:
         Raises:
             UsageError: Something that can never work, and what to write instead.
         """
-        options: Mapping[str, Any] | None = None
-        if isinstance(call, JobCall):
-            call, kwargs = self._opened(call, args, kwargs)
-        if kwargs:
-            if not OPTIONS.isdisjoint(kwargs):
-                options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
-            form = self._form(call, options)
-        else:
-            try:
-                form = self._forms.get(call) or self._form(call, None)
-            except TypeError:  # it has no hash
-                form = self._form(call, None)
+        options: Mapping[str, Any] = {}
+        try:
+            form = None if kwargs else self._forms.get(call)
+        except TypeError:  # it has no hash
+            form = None
+        if form is None:
+            form, kwargs, options = self._read(call, args, kwargs)
         work = self._handle(form, next(self._numbers), args, kwargs or None)
         variables = copy_context()
         if len(variables):
@@ -89,17 +84,21 @@ class Submission:
             self._apply(work, options)
         return work
 
-    def _opened(
-        self, job: JobCall, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return what a job value calls, and with what."""
-        if args or kwargs.keys() - OPTIONS:
-            raise UsageError(f"{job.kind.name} has its arguments already: pass only options")
-        self._own[job.kind.call] = job.kind
-        return job.kind.call, {**job.args, **job.options, **kwargs}
+    def _read(
+        self, call: Callable[..., Any] | JobCall, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Form, dict[str, Any], Mapping[str, Any]]:
+        """Return the form of a job, its own arguments by name, and its options."""
+        if isinstance(call, JobCall):
+            job, call = call, call.kind.call
+            if args or kwargs.keys() - OPTIONS:
+                raise UsageError(f"{job.kind.name} has its arguments already: pass only options")
+            self._own[call] = job.kind
+            kwargs = {**job.args, **job.options, **kwargs}
+        options = {name: kwargs.pop(name) for name in OPTIONS & kwargs.keys()}
+        return self._form(call, options), kwargs, options
 
-    def _form(self, call: Callable[..., Any], options: Mapping[str, Any] | None) -> Form:
-        own = {name: options[name] for name in _OF_FORM & options.keys()} if options else {}
+    def _form(self, call: Callable[..., Any], options: Mapping[str, Any]) -> Form:
+        own = {name: options[name] for name in _OF_FORM & options.keys()}
         try:
             known = (call, *sorted(own.items())) if own else call
             form = self._forms.get(known)
