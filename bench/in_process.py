@@ -3,8 +3,8 @@
     .venv/bin/python bench/in_process.py [--rounds 9] [--strict] [--million]
 
 Each ratio is the median over pairs of one run, each side first in turn, so that a busy machine
-slows both down; the figures without a peer suffer from one. All jobs are no-ops; ours are recorded in full:
-four instants, state and outcome of each.
+slows both down; the figures without a peer suffer from one. All jobs are no-ops; ours are recorded
+in full: four instants, state and outcome of each.
 """
 
 from __future__ import annotations
