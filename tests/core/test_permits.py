@@ -78,6 +78,23 @@ def test_when_it_opens_there_is_room(rate: Rate, asks: list) -> None:
         assert opens == now or permits.room(law, opens - 1) == 0
 
 
+@given(before=rates(), rate=rates(), asks=ASKS)
+@settings(max_examples=200, deadline=None)
+def test_a_changed_rate_owes_no_more_than_what_was_granted(
+    before: Rate, rate: Rate, asks: list
+) -> None:
+    law, permits, now = Law.of(before), Permits(), 10**15
+    for wait_us, want, *_ in asks:
+        now += wait_us
+        got = min(want, permits.room(law, now))
+        if got:
+            permits.take(law, now, got)
+    law = Law.of(rate)
+    owed = sum(grant.permits for grant in permits.grants) + law.at_once
+    assert permits.opens_us(law, now) <= now + 2 * S + (owed // law.starts + 2) * law.window_us
+    assert 0 <= permits.room(law, now) <= law.at_once
+
+
 def test_permits_do_not_pile_up_while_nobody_asks() -> None:
     for rate in (Rate(5), Rate(5, spread=True), Rate(5, burst=3)):
         law, permits = Law.of(rate), Permits()

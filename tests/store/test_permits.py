@@ -31,12 +31,16 @@ def permits(world: World, *names: str, want: int = 1, waited: bool = True) -> in
 @pytest.mark.parametrize("seed", range(3))
 def test_every_store_grants_the_same(worlds: list[World], rate: Rate, seed: int) -> None:
     random = Random(seed)
+    changed = random.choice(SHAPES)
     for world in worlds:
         world.store.limit_starts(Scope.QUEUE, "q", rate)
         world.store.limit_starts(Scope.KEY, "t-*", Rate(2))
         world.store.limit_starts(Scope.KEY, "t-vip", Rate(7, spread=True))
     open_: list[tuple[str, int, int]] = []
-    for _ in range(40):
+    for step in range(40):
+        if step == 25:
+            for world in worlds:
+                world.store.limit_starts(Scope.QUEUE, "q", changed)
         by = random.choice([0.0, 0.001, 0.013, 0.4, 1.7])
         random.shuffle(open_)
         spent = [
@@ -64,6 +68,17 @@ def test_all_limits_grant_or_none_does(world: World) -> None:
     for _ in range(20):
         assert permits(world, "kind:a", "queue:q", want=5) == 0
     assert permits(world, "queue:q", want=20) == 9  # nothing was lost by asking in vain
+
+
+@pytest.mark.parametrize("low", [Rate(5), Rate(5, spread=True), Rate(5, burst=3)], ids=str)
+@pytest.mark.parametrize("high", [Rate(500, spread=True), Rate(500, burst=30)], ids=str)
+def test_a_lowered_rate_goes_on(world: World, high: Rate, low: Rate) -> None:
+    world.store.limit_starts(Scope.QUEUE, "q", high)
+    assert permits(world, "queue:q", want=20) == 20
+    world.travel(2)
+    world.store.limit_starts(Scope.QUEUE, "q", low)
+    world.travel(8)
+    assert permits(world, "queue:q", want=9) > 0
 
 
 def test_permits_do_not_pile_up(world: World) -> None:

@@ -115,7 +115,7 @@ class Permits:
         """Return how many permits may be granted now."""
         if now_us < self.newest_us:
             return 0
-        full = self._full(law) if law.burst is not None else self.full
+        full = self._full(law)
         left = law.at_once * law.window_us - max(0, full - now_us * law.starts)
         room = left // law.window_us if law.burst is not None or law.spread else law.starts
         if law.burst is None:
@@ -126,12 +126,12 @@ class Permits:
     def take(self, law: Law, now_us: int, permits: int) -> int:
         """Grant permits, of which there must be room, and return the number of the grant."""
         assert 0 < permits <= self.room(law, now_us)
+        if law.spread:
+            self.full = max(self._full(law), now_us * law.starts) + permits * law.window_us
         self._forget(law, now_us)
         self.last += 1
         self.newest_us = now_us
         self.grants.append(Grant(self.last, now_us + _TTL_US + _GUARD_US, permits))
-        if law.spread:
-            self.full = max(self.full, now_us * law.starts) + permits * law.window_us
         return self.last
 
     def spend(self, law: Law, number: int, used: int, late_us: int) -> None:
@@ -160,7 +160,7 @@ class Permits:
             return now_us
         opens_us = max(now_us, self.newest_us)
         if law.burst is not None or law.spread:
-            full = self._full(law) if law.burst is not None else self.full
+            full = self._full(law)
             opens_us = max(opens_us, -(-(full - (law.at_once - 1) * law.window_us) // law.starts))
         if law.burst is None:
             excess = sum(grant.permits for grant in self.grants) - law.starts + 1
@@ -172,7 +172,11 @@ class Permits:
         return opens_us
 
     def _full(self, law: Law, grants: Sequence[Grant] | None = None) -> int:
-        full = self.full
+        # No law lets a bucket owe more; what is on record may be in units of the law before.
+        latest_us = self.newest_us + _TTL_US + _GUARD_US
+        full = min(self.full, latest_us * law.starts + law.at_once * law.window_us)
+        if law.burst is None:
+            return full
         for _, until_us, permits in sorted(
             self.grants if grants is None else grants, key=attrgetter("until_us")
         ):

@@ -5,17 +5,13 @@ CREATE OR REPLACE FUNCTION timeball.permit_opens(
 ) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
 AS $function$
 DECLARE
-    v_full numeric := p_permit.bucket_full;
     v_opens bigint := greatest(p_now, p_permit.newest_us);
 BEGIN
     IF timeball.permit_room(p_permit, p_rate, p_now) > 0 THEN
         RETURN p_now;
     END IF;
-    IF p_rate.burst IS NOT NULL THEN
-        v_full := timeball.permit_full(v_full, p_permit.untils, p_permit.counts, p_rate);
-    END IF;
     IF p_rate.burst IS NOT NULL OR p_rate.spread THEN
-        v_opens := greatest(v_opens, ceil((v_full
+        v_opens := greatest(v_opens, ceil((timeball.permit_full(p_permit, p_rate)
             - (timeball.permit_most(p_rate) - 1)::numeric * p_rate.window_us) / p_rate.starts));
     END IF;
     IF p_rate.burst IS NULL THEN

@@ -5,18 +5,15 @@ CREATE OR REPLACE FUNCTION timeball.permit_room(
 ) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
 AS $function$
 DECLARE
-    v_full numeric := p_permit.bucket_full;
     v_room bigint := p_rate.starts;
 BEGIN
     IF p_now < p_permit.newest_us THEN
         RETURN 0;
     END IF;
-    IF p_rate.burst IS NOT NULL THEN
-        v_full := timeball.permit_full(v_full, p_permit.untils, p_permit.counts, p_rate);
-    END IF;
     IF p_rate.burst IS NOT NULL OR p_rate.spread THEN
         v_room := floor((timeball.permit_most(p_rate)::numeric * p_rate.window_us
-            - greatest(0, v_full - p_now::numeric * p_rate.starts)) / p_rate.window_us);
+            - greatest(0, timeball.permit_full(p_permit, p_rate) - p_now::numeric * p_rate.starts))
+            / p_rate.window_us);
     END IF;
     IF p_rate.burst IS NULL THEN
         v_room := least(v_room, p_rate.starts - (

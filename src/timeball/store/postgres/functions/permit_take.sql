@@ -6,14 +6,13 @@ CREATE OR REPLACE FUNCTION timeball.permit_take(
 AS $function$
 DECLARE
     v_new timeball.permit := p_permit;
-    v_untils bigint[];
-    v_counts integer[];
+    v_over timeball.permit := p_permit;
 BEGIN
     IF p_rate.burst IS NOT NULL THEN
-        SELECT array_agg(u.until), array_agg(u.n) INTO v_untils, v_counts
+        SELECT array_agg(u.until), array_agg(u.n) INTO v_over.untils, v_over.counts
         FROM unnest(p_permit.ids, p_permit.untils, p_permit.counts) AS u (id, until, n)
         WHERE u.id = 0 OR u.until <= p_now;
-        v_new.bucket_full := timeball.permit_full(v_new.bucket_full, v_untils, v_counts, p_rate);
+        v_new.bucket_full := timeball.permit_full(v_over, p_rate);
     END IF;
     SELECT coalesce(array_agg(kept.id), '{}'), coalesce(array_agg(kept.until), '{}'),
         coalesce(array_agg(kept.n), '{}')
@@ -31,7 +30,7 @@ BEGIN
     v_new.untils := v_new.untils || (p_now + 1001000);
     v_new.counts := v_new.counts || p_n;
     IF p_rate.spread THEN
-        v_new.bucket_full := greatest(v_new.bucket_full, p_now::numeric * p_rate.starts)
+        v_new.bucket_full := greatest(timeball.permit_full(p_permit, p_rate), p_now::numeric * p_rate.starts)
             + p_n::numeric * p_rate.window_us;
     END IF;
     RETURN v_new;
