@@ -34,6 +34,13 @@ SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_queues text[];
+    v_lanes integer[];
+    v_names text[];
+    v_priorities integer[];
+    v_limits integer[];
+    v_rates boolean[];
+    v_order integer[];
+    v_n integer;
     v_lane integer;
     v_holds boolean := false;
     v_queue text;
@@ -71,20 +78,35 @@ BEGIN
         RAISE EXCEPTION 'worker % was given up', p_worker USING ERRCODE = 'TB001';
     END IF;
 
-    FOR v_lane, v_queue, v_at_once, v_rated IN
-        SELECT lane.id, lane.queue, limiter.at_once, limiter.starts IS NOT NULL
-        FROM timeball.lane
-        LEFT JOIN timeball.limiter ON limiter.scope = 'queue' AND limiter.name = lane.queue
+    SELECT array_agg(lane.id), array_agg(lane.queue), array_agg(lane.priority),
+        array_agg(limiter.at_once), array_agg(limiter.starts IS NOT NULL)
+    INTO v_lanes, v_names, v_priorities, v_limits, v_rates
+    FROM timeball.lane
+    LEFT JOIN timeball.limiter ON limiter.scope = 'queue' AND limiter.name = lane.queue
+    WHERE lane.queue = ANY (v_queues);
+    -- The head of a lane that is alone need not be known, and costs a good part of a claim.
+    IF cardinality(v_lanes) = 1 THEN
+        v_order := '{1}';
+    ELSE
+        SELECT array_agg(lane.n ORDER BY
+            extract(epoch FROM head.at)::double precision - lane.priority * p_aging_s,
+            lane.priority DESC, lane.id)
+        INTO v_order
+        FROM unnest(v_lanes, v_priorities) WITH ORDINALITY AS lane (id, priority, n)
         CROSS JOIN LATERAL (
             SELECT coalesce(
                 (SELECT line.at FROM timeball.line_of(lane.id, 20) AS line WHERE line.live LIMIT 1),
                 (SELECT line.at FROM timeball.line_of(lane.id, 1) AS line))
             OFFSET 0  -- once, though it is named twice below
         ) AS head (at)
-        WHERE lane.queue = ANY (v_queues) AND head.at IS NOT NULL
-        ORDER BY extract(epoch FROM head.at)::double precision - lane.priority * p_aging_s,
-            lane.priority DESC, lane.id
-    LOOP
+        WHERE head.at IS NOT NULL;
+    END IF;
+
+    FOREACH v_n IN ARRAY coalesce(v_order, '{}') LOOP
+        v_lane := v_lanes[v_n];
+        v_queue := v_names[v_n];
+        v_at_once := v_limits[v_n];
+        v_rated := v_rates[v_n];
         -- Who holds a lane waits for no other one, so that the order may change with the time.
         IF NOT v_holds THEN
             PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);
@@ -112,9 +134,16 @@ BEGIN
             RETURN;
         END IF;
         -- Under the lock: whoever pauses a queue waits for this claim, or is seen by it.
-        CONTINUE WHEN EXISTS (
+        SELECT newest.*, EXISTS (
             SELECT FROM timeball.queue
-            WHERE queue.name = v_queue AND queue.paused_at IS NOT NULL);
+            WHERE queue.name = v_queue AND queue.paused_at IS NOT NULL) AS paused
+        INTO v_at
+        FROM (SELECT 1) AS one (row)
+        LEFT JOIN LATERAL (
+            SELECT lease.seq, lease.prev, lease.cur, lease.pos_xid, lease.pos_id
+            FROM timeball.lease WHERE lease.lane = v_lane ORDER BY lease.seq DESC LIMIT 1
+        ) AS newest ON true;
+        CONTINUE WHEN v_at.paused;
         v_limit := p_limit;
         IF v_rated THEN
             v_limit := least(p_limit, (p_permits ->> v_queue)::integer);
@@ -126,9 +155,7 @@ BEGIN
                 WHERE slot.scope = 'queue' AND slot.name = v_queue));
             CONTINUE WHEN v_limit <= 0;
         END IF;
-        SELECT lease.seq, lease.prev, lease.cur, lease.pos_xid, lease.pos_id INTO v_at
-        FROM timeball.lease WHERE lease.lane = v_lane ORDER BY lease.seq DESC LIMIT 1;
-        IF FOUND THEN
+        IF v_at.seq IS NOT NULL THEN
             v_prev := v_at.prev; v_cur := v_at.cur;
             v_pos_xid := v_at.pos_xid; v_pos_id := v_at.pos_id;
         ELSE  -- nothing is visible in the first snapshot of all
