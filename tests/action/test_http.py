@@ -344,3 +344,44 @@ def test_it_runs_in_the_in_process_engines_too() -> None:
         assert first != second
 
     asyncio.run(main())
+
+
+def test_of_an_address_that_is_a_secret_no_failure_tells_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main(url: str, **args: Any) -> Raised:
+        monkeypatch.setenv("TIMEBALL_SECRET_HOOK", url)
+        async with serving(raw(then="close")) as server:
+            monkeypatch.setenv("TIMEBALL_SECRET_HOOK", url.format(server.port))
+            found = await carried_out(server, None, url=Secret("env:HOOK"), **args)
+        assert isinstance(found, Raised)
+        assert "T0PSECRET" not in str(found)
+        assert "[secret env:HOOK]" in found.error
+        return found
+
+    lost = asyncio.run(main("http://127.0.0.1:{}/T0PSECRET?n=1"))
+    assert lost.error_type == "HttpBroken"
+    for url in ("http://127.0.0.1/T0PSECRET" + "/x" * 50 + " ", "ftp://T0PSECRET.example/"):
+        assert asyncio.run(main(url)).error_type == "HttpRefused"
+    shut = asyncio.run(main("http://127.0.0.2:22/T0PSECRET", allow=[]))
+    assert (shut.error_type, shut.again) == ("HttpRefused", False)
+
+
+@pytest.mark.parametrize("before", [0, 470, 490, 90])
+def test_no_part_of_a_secret_is_left_where_an_answer_is_cut(
+    monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setenv("TIMEBALL_SECRET_T", "canary-" + "value" * 8)
+
+    def echo(status: bytes) -> Answer:
+        async def answer(writer: asyncio.StreamWriter, asked: Any) -> None:
+            body = b"x" * before + asked.headers["authorization"].encode()
+            head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+            writer.write(head + body)
+
+        return answer
+
+    auth = Secret("env:T")
+    assert "canary" not in failure(echo(b"500 X"), auth=auth).error
+    assert "canary" not in failure(echo(b"500 X"), auth=auth, capture_bytes=before + 20).error
+    assert "canary" not in str(result(echo(b"200 OK"), auth=auth, capture_bytes=before + 20))

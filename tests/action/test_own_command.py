@@ -87,6 +87,15 @@ def test_a_program_that_the_worker_does_not_name_is_refused_for_good(program: st
         ([SH], {"limits": {"cpu_s": -1}}),
         ([SH], {"success": [256]}),
         ([SH], {"user": "root"}),
+        ([SH], {"env": {"RSYNC_RSH": "x"}}),
+        ([SH], {"env": {"A": 1}}),
+        ([SH], {"env": {1: "A"}}),
+        ([SH], {"env": ["A"]}),
+        ([SH], {"stdin": 1}),
+        ([SH], {"stdin": "\ud800"}),
+        ([SH], {"limits": 5}),
+        ([SH], {"success": 5}),
+        ([SH], {"for_good": "12"}),
     ],
 )
 def test_what_is_not_safe_is_refused_at_once(argv: Any, options: dict[str, Any]) -> None:
@@ -156,3 +165,22 @@ def test_a_command_out_of_processor_time_is_ended() -> None:
     end = run(Command(argv=(SH, "-c", "while :; do :; done"), limits={"cpu_s": 1}, timeout_s=60))
     assert end.signal is not None
     assert not end.timed_out
+
+
+@pytest.mark.parametrize("allow", ["sh", "/bin/echo:./sh", "/bin/echo, /bin/sh:x"])
+def test_a_list_that_allows_nothing_by_mistake_stops_the_worker_at_its_start(
+    monkeypatch: pytest.MonkeyPatch, allow: str
+) -> None:
+    monkeypatch.setenv(ALLOW_VARIABLE, allow)
+    with pytest.raises(tb.UsageError, match=f"{ALLOW_VARIABLE} holds .*write whole paths"):
+        serve(Registry())
+
+
+def test_no_part_of_a_secret_is_left_where_output_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMEBALL_SECRET_T", "canary-" + "value" * 8)
+    for kept, code in ((32_000, 0), (12_000, 1)):
+        script = f"head -c {kept // 2 - 20} /dev/zero | tr '\\0' x; echo \"$TOKEN\"; "
+        script += f"head -c {kept} /dev/zero | tr '\\0' y; exit {code}"
+        found = outcome(SH, "-c", script, env={"TOKEN": Secret("env:T")})
+        assert "xxxx" in str(found)
+        assert "canary" not in str(found)

@@ -17,14 +17,22 @@ from tests.action.attempts import failure, outcome
 from tests.store.world import memory_world
 
 import timeball as tb
+from timeball.action.notebook import Notebook
 from timeball.action.secret import Secret, SecretUnavailable, revealed
 from timeball.cli.job_text import job_lines, job_record
 from timeball.client import Client
-from timeball.core.outcomes import Returned
+from timeball.core.notes import Note
+from timeball.core.outcomes import Returned, Stopped
 from timeball.core.payload import decode_value, encode_args
 from timeball.core.redaction import redacted_value
 from timeball.observe import concealment
-from timeball.observe.concealment import conceal, concealed, concealed_value
+from timeball.observe.concealment import (
+    conceal,
+    concealed,
+    concealed_start,
+    concealed_value,
+    without_secrets,
+)
 from timeball.observe.transitions import ConcealingFormatter, JsonFormatter
 
 CANARY = 'kana"rie/vögel+7'
@@ -214,3 +222,39 @@ def test_a_missing_value_fails_the_attempt_and_says_what_to_set(
 def test_stored_arguments_that_refer_to_nothing_fail_for_good() -> None:
     found = failure(lambda token: token, '{"token": {"$secret": 7}}')
     assert (found.again, found.reason) == (False, "undecodable")
+
+
+def test_what_a_job_says_of_itself_is_kept_without_it() -> None:
+    notes: list[Note] = []
+    notebook = Notebook(lambda new: notes.extend(new) or {note.job_id for note in new})
+    value = Secret("env:CANARY").reveal()
+    notebook.log((7, 1), f"it is {value}, and password=hunter22")
+    notebook.progress((7, 1), 1, None, value)
+    notebook.close()
+    assert "it is [secret env:CANARY], and password=…" in str(notes)
+    assert not {CANARY, "hunter22"} & set(str(notes).split())
+    assert CANARY not in str(notes)
+
+
+def test_a_job_that_cancels_itself_gives_no_reason_that_holds_it() -> None:
+    def call(token: Secret) -> tb.Cancel:
+        return tb.Cancel(f"not welcome: {token.reveal()}")
+
+    assert outcome(call, ARGS) == Stopped("not welcome: [secret env:CANARY]")
+
+
+@pytest.mark.parametrize("before", [0, 8_000, 30_000, 60_000, 600_000])
+def test_no_part_of_a_value_is_left_where_a_text_is_cut(before: int) -> None:
+    value = "canary-" * 9_000
+    conceal(value, "env:LONG")
+    text = without_secrets(f"{'x' * before}{value}{'y' * 40_000}", 16_000)
+    assert "canary" not in text
+    assert len(text) < 17_000
+
+
+def test_of_a_beginning_no_part_of_a_value_is_left_at_its_end() -> None:
+    conceal("canary-value", "env:X")
+    assert concealed_start("it is canary-val") == "it is [secret env:X]"
+    assert concealed_start("it is canary-value") == "it is [secret env:X]"
+    assert concealed_start("it is can") == "it is can"
+    assert concealed_start("it is not") == "it is not"

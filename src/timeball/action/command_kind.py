@@ -15,6 +15,7 @@ from timeball.action.registry import KindOptions, kind_with
 from timeball.core.outcomes import Outcome, Raised, Returned, Unbegun
 from timeball.core.payload import encode_result, storable
 from timeball.errors import UsageError
+from timeball.observe.concealment import concealed
 
 OUTPUT_KEPT: Final = 32_000
 """Characters of a command's output that its result keeps, half of them from its start and half
@@ -109,17 +110,22 @@ def _outcome(end: CommandEnd, codes: ExitCodes) -> Outcome:
     if end.cancelled:
         return Unbegun("stopped")
     if end.exit_code in codes.success and not end.timed_out:
-        result = {"exit_code": end.exit_code, "output": storable(end.output, OUTPUT_KEPT)}
+        result = {"exit_code": end.exit_code, "output": _kept(end, OUTPUT_KEPT)}
         return Returned(encode_result(result))
     how = f"exit code {end.exit_code}" if end.signal is None else _signal_name(end.signal)
     if end.timed_out:
         how = f"ran longer than its time, and was ended after {end.duration_s:.1f} s"
     return Raised(
         error_type="CommandFailed",
-        error=f"{how}\n\n{storable(end.output, _ERROR_KEPT)}",
+        error=f"{how}\n\n{_kept(end, _ERROR_KEPT)}",
         again=end.timed_out or end.exit_code not in codes.for_good,
         reason="timeout" if end.timed_out else None,
     )
+
+
+def _kept(end: CommandEnd, limit: int) -> str:
+    # Concealed before it is cut, which would leave a part of a secret where the cut is.
+    return storable(concealed(end.output), limit)
 
 
 def _signal_name(number: int) -> str:

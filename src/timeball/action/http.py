@@ -18,6 +18,7 @@ import httpcore2
 import msgspec
 
 from timeball import __version__
+from timeball.action.addresses import Allowed
 from timeball.action.context import Context
 from timeball.action.failed import ActionFailed
 from timeball.action.http_pool import Pools
@@ -46,7 +47,7 @@ async def request(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         asked = HttpRequest.of(args)
-        target = asked.target or Target.of(cast("Secret", asked.url).reveal(), asked.allow)
+        target = asked.target or _secret_target(cast("Secret", asked.url), asked.allow)
         headers, body = _content(asked, target, context)
     except (UsageError, ValueError) as error:
         raise ActionFailed(str(error), error_type="HttpRefused", again=False) from None
@@ -54,9 +55,9 @@ async def request(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:
         return await _answer(asked, target, headers, body)
     except _TIMEOUTS as error:
         what = "connected" if isinstance(error, httpcore2.ConnectTimeout) else "answered"
-        raise _failed("HttpTimeout", target, f"has not {what} in time") from None
+        raise _failed("HttpTimeout", asked, f"has not {what} in time") from None
     except _BROKEN as error:
-        raise _failed("HttpBroken", target, str(error) or type(error).__name__) from None
+        raise _failed("HttpBroken", asked, str(error) or type(error).__name__) from None
 
 
 async def _answer(
@@ -141,5 +142,18 @@ def _traceparent(given: str | None, context: Context) -> str:
     return f"{version}-{trace}-{span}-{flags}"
 
 
-def _failed(error_type: str, target: Target, text: str) -> ActionFailed:
-    return ActionFailed(concealed(f"{target} {text}"), error_type=error_type, again=True)
+def _secret_target(url: Secret, allow: Allowed) -> Target:
+    try:
+        return Target.of(url.reveal(), allow)
+    except UsageError:  # whose text repeats a part of it
+        raise UsageError(
+            f"{url} is no address that may be called: store one in printable ASCII, http:// or "
+            "https://, without user and password, and have allow name a host that is not public "
+            "or a port that is not usual"
+        ) from None
+
+
+def _failed(error_type: str, asked: HttpRequest, text: str) -> ActionFailed:
+    # Of an address that is a secret, no part is shown.
+    shown = asked.target or asked.url
+    return ActionFailed(concealed(f"{shown} {text}"), error_type=error_type, again=True)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, Self, TypedDict
 
 from timeball.action.addresses import Allowed
@@ -63,6 +62,7 @@ class HttpOptions(TypedDict, total=False):
     traceparent: str
 
 
+_LISTS: Final = frozenset({"success", "retry_on", "allow", "auth", "sign"})
 NAMES: Final = frozenset({"method", "url"} | HttpOptions.__optional_keys__)
 """The arguments of an HTTP job."""
 
@@ -99,7 +99,7 @@ class HttpRequest:
             UsageError: What is wrong with one of them, and what to write instead.
         """
         method, url = args.get("method"), args.get("url")
-        if method not in _METHODS:
+        if not (isinstance(method, str) and method in _METHODS):
             raise UsageError(f"method is {method!r}: write one of {', '.join(sorted(_METHODS))}")
         allow = Allowed.of(_list("allow", args.get("allow", ())))
         if isinstance(url, str):
@@ -131,14 +131,13 @@ class HttpRequest:
 
 def plain_args(args: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as JSON will have them: whatever may be iterated is a list."""
-    made: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-        {"success": list, "retry_on": list, "allow": list, "headers": dict, "expect": dict}
-    )
-    found = {name: made[name](value) if name in made else value for name, value in args.items()}
-    for name in ("auth", "sign"):
-        if name in found and not isinstance(found[name], Secret):
-            found[name] = list(found[name])
-    return found
+    return {name: _plain(value) if name in _LISTS else value for name, value in args.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return value
+    return list(value)
 
 
 def _list(name: str, given: Any) -> list[Any]:
@@ -216,9 +215,11 @@ def _expect(given: Any) -> Mapping[str, Any]:
 
 
 def _ca(given: Any) -> str | None:
-    if given is not None and "-----BEGIN CERTIFICATE-----" not in str(given):
+    if given is None:
+        return None
+    if not (isinstance(given, str) and "-----BEGIN CERTIFICATE-----" in given and given.isascii()):
         raise UsageError("ca is no certificate: pass the text of a PEM file, Path(...).read_text()")
-    return None if given is None else str(given)
+    return given
 
 
 def _seconds(name: str, given: Any) -> float:

@@ -14,6 +14,7 @@ from timeball.action.http_request import HttpRequest
 from timeball.chance import now
 from timeball.core.payload import storable
 from timeball.errors import InvalidPayload
+from timeball.observe.concealment import concealed, concealed_start
 
 RETRY_AFTER_MAX_S: Final = 86_400.0
 """The longest wait that a server can ask for."""
@@ -62,7 +63,9 @@ class Capture:
             name, _, value = part.partition("=")
             if name.strip() == "charset" and value.strip(" \"'") in _TEXTS:
                 charset = value.strip(" \"'")
-        return storable(self._body.decode(charset, "replace"), len(self._body) + 1)
+        text = self._body.decode(charset, "replace")
+        shown = concealed(text) if self.whole else concealed_start(text)
+        return storable(shown, len(shown))
 
     def value(self) -> Any:
         """Return the body as JSON.
@@ -132,7 +135,7 @@ def _check(expect: Mapping[str, Any], status: int, capture: Capture) -> None:
         except (LookupError, ValueError, TypeError):
             raise _unexpected(f"the body has nothing at {pointer!r}") from None
         if found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
-            shown = str(found)[:_SHOWN_MAX]
+            shown = concealed(str(found))[:_SHOWN_MAX]
             raise _unexpected(f"the body has {shown!r} at {pointer!r}, and not {wanted!r}")
 
 

@@ -164,9 +164,10 @@ class Kind:
         complaint = self.parameters.complaint(args)
         if complaint is not None:
             raise UsageError(f"{self.name} cannot be called like this: {complaint}")
+        text = encode_args(dict(args))  # first, for it bounds the depth of what is checked
         if self.check is not None:
             self.check(referring(dict(args)))
-        return encode_args(dict(args))
+        return text
 
 
 def _check_name(what: str, name: object) -> None:

@@ -12,8 +12,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Final
 
 from timeball.core.notes import LINE_MAX, LINES_MAX, REMARK_MAX, Line, Note
-from timeball.core.payload import storable
 from timeball.errors import TimeballError
+from timeball.observe.concealment import without_secrets
 
 _EVERY_S: Final = 1.0
 _log = logging.getLogger(__name__)
@@ -60,13 +60,13 @@ class Notebook:
         if number is None:
             _log.warning("progress(%r) of job %d is no number, and left out", done, key[0])
             return
-        remark = None if note is None else storable(str(note), REMARK_MAX)
+        remark = None if note is None else without_secrets(str(note), REMARK_MAX)
         with self._lock:
             self._page(key).progress = (number, _number(total), remark)
 
     def log(self, key: Key, text: object, *, age_s: float = 0.0) -> None:
         """Note a line."""
-        line = storable(str(text), LINE_MAX)
+        line = without_secrets(str(text), LINE_MAX)
         with self._lock:
             said_s = time.monotonic() - age_s
             self._page(key).lines.append((next(self._numbers), said_s, line))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 from timeball.action.command import Command
@@ -31,8 +31,9 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 # Variables by which a loader, a shell or an interpreter is made to run something else.
 _STEERING: Final = re.compile(
-    r"LD_.*|DYLD_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|GIT_.*|BASH_.*|ENV|IFS|PATH|SHELLOPTS"
-    r"|PS4|PROMPT_COMMAND|GCONV_PATH|LOCPATH|NLSPATH|TIMEBALL_.*"
+    r"LD_.*|DYLD_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|_?JAVA_.*|GIT_.*|BASH_.*|ENV|IFS|PATH|SHELLOPTS"
+    r"|PS4|PROMPT_COMMAND|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|NLSPATH|TIMEBALL_.*"
+    r"|(CVS|RSYNC)_RSH|SSH_.*|SUDO_ASKPASS|TAR_OPTIONS|LESS(OPEN|CLOSE)|(MAN)?PAGER|EDITOR|VISUAL"
 )
 
 
@@ -48,12 +49,23 @@ class CommandOptions(TypedDict, total=False):
 
 
 def usable() -> bool:
-    """Return whether this worker allows any program."""
+    """Return whether this worker allows any program.
+
+    Raises:
+        UsageError: What it allows is not written as whole paths.
+    """
     return bool(_allowed())
 
 
 def _allowed() -> list[str]:
-    return [path for path in os.environ.get(ALLOW_VARIABLE, "").split(":") if path]
+    paths = [path for path in os.environ.get(ALLOW_VARIABLE, "").split(":") if path]
+    for path in paths:
+        if not path.startswith("/"):
+            raise UsageError(
+                f"{ALLOW_VARIABLE} holds {path[:80]!r}: write whole paths with colons between "
+                "them, such as /usr/bin/rsync"
+            )
+    return paths
 
 
 def _check(args: Mapping[str, Any]) -> None:
@@ -63,15 +75,27 @@ def _check(args: Mapping[str, Any]) -> None:
         raise UsageError("argv is a list of the program and its arguments: ['/bin/ls', '-l']")
     if not (isinstance(argv[0], str) and argv[0].startswith("/")):
         raise UsageError(f"the program is {argv[0]!r}: write its whole path, such as /bin/ls")
+    _check_environment(env)
+    stdin = args.get("stdin", "")
+    if not isinstance(stdin, str | Secret):
+        raise UsageError(f"stdin is a {type(stdin).__name__}: write a text, or a Secret")
+    if not isinstance(args.get("limits", {}), Mapping):
+        raise UsageError('limits is no table: write limits={"cpu_s": 60}')
+    _command(args, {name: str(value) for name, value in env.items()}, str(stdin))
+    _codes(args)
+
+
+def _check_environment(env: Any) -> None:
     if not isinstance(env, Mapping):
         raise UsageError('env is no table: write env={"NAME": "value"}')
     for name, value in env.items():
-        if not _NAME.fullmatch(name) or _STEERING.fullmatch(name):
-            raise UsageError(f"env holds {name[:80]!r}: a job may not set that")
+        fits = isinstance(name, str) and _NAME.fullmatch(name)
+        if not fits or _STEERING.fullmatch(name):
+            raise UsageError(f"env holds {str(name)[:80]!r}: a job may not set that")
+        if not isinstance(value, str | Secret):
+            raise UsageError(f"env: {name} is a {type(value).__name__}: write a text, or a Secret")
         if isinstance(value, str) and holds_secret(f"{name}={value}"):
             raise UsageError(f'env: {name} would be stored: pass Secret("env:NAME")')
-    _command(args, {name: str(value) for name, value in env.items()}, str(args.get("stdin", "")))
-    _codes(args)
 
 
 def _check_allowed(program: str) -> None:
@@ -86,15 +110,18 @@ def _command(args: Mapping[str, Any], env: Mapping[str, str], stdin: str) -> Com
         argv=tuple(args["argv"]),
         env={"PATH": _PATH, **env},
         cwd=args.get("cwd", "/"),
-        stdin=stdin.encode(),
+        stdin=stdin.encode(errors="surrogateescape"),
         no_new_privs=True,
         limits=dict(args.get("limits", {})),
     )
 
 
 def _codes(args: Mapping[str, Any]) -> ExitCodes:
-    success, for_good = args.get("success", (0,)), args.get("for_good", ())
-    return ExitCodes(success=frozenset(success), for_good=frozenset(for_good))
+    found = {"success": args.get("success", (0,)), "for_good": args.get("for_good", ())}
+    for name, codes in found.items():
+        if isinstance(codes, str) or not isinstance(codes, Iterable):
+            raise UsageError(f"{name} is {codes!r}: write a list of exit codes")
+    return ExitCodes(**{name: frozenset(codes) for name, codes in found.items()})
 
 
 def _call(context: Context, **args: Any) -> Outcome:

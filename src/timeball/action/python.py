@@ -38,10 +38,9 @@ from timeball.core.payload import (
     storable,
 )
 from timeball.core.records import Turn
-from timeball.core.redaction import redacted
 from timeball.core.retry import WAIT_LIMIT_S, Retry
 from timeball.errors import UsageError
-from timeball.observe.concealment import concealed, concealed_value
+from timeball.observe.concealment import concealed, concealed_value, without_secrets
 
 T = TypeVar("T")
 
@@ -137,7 +136,7 @@ def steered(value: Any) -> Outcome | None:
         case Snooze(delay_s=delay_s):
             return Snoozed(delay_s)
         case Cancel(reason=reason):
-            return Stopped(storable(str(reason), REASON_MAX))
+            return Stopped(without_secrets(str(reason), REASON_MAX))
         case Returned() | Raised() | Snoozed() | Stopped() | Unbegun():
             return value  # an action of ours that knows better
     if inspect.iscoroutine(value) or inspect.isgenerator(value):
@@ -167,14 +166,9 @@ def _shown(outcome: Outcome) -> Outcome:
             # In the value and not in its text, where a number may look like a secret.
             return Returned(encode_result(concealed_value(decode_value(result))))
         case Raised():
-            return replace(outcome, error=_without_secrets(outcome.error))
+            return replace(outcome, error=without_secrets(outcome.error, ERROR_MAX))
         case _:
             return outcome
-
-
-def _without_secrets(text: str) -> str:
-    # Cut before, for what is long, and so far out that no half of a secret is left at the end.
-    return storable(redacted(concealed(storable(text, 4 * ERROR_MAX))))
 
 
 def failure(error: BaseException, retry: Retry) -> Raised:
@@ -182,7 +176,7 @@ def failure(error: BaseException, retry: Retry) -> Raised:
     if isinstance(error, ActionFailed):
         return Raised(
             error_type=error.error_type,
-            error=_without_secrets(str(error)),
+            error=without_secrets(str(error), ERROR_MAX),
             again=error.again and retry.wants(error),
             retry_after_s=_retry_after_s(error),
         )
@@ -197,7 +191,7 @@ def failure(error: BaseException, retry: Retry) -> Raised:
     text = _ask(lambda: str(error), f"{name}.__str__ raised an exception of its own")
     return Raised(
         error_type=_ask(lambda: _type_name(error), name),
-        error=_ask(lambda: _story(error, text), _without_secrets(text)),
+        error=_ask(lambda: _story(error, text), without_secrets(text, ERROR_MAX)),
         again=retry.wants(error),
         retry_after_s=_ask(lambda: _retry_after_s(error), None),
     )
@@ -221,7 +215,7 @@ def _story(error: BaseException, text: str) -> str:
     """Return the text of an exception first, then where it came from, without our own frame."""
     trace = error.__traceback__ and error.__traceback__.tb_next
     lines = traceback.TracebackException(type(error), error, trace).format()
-    return _without_secrets(f"{text}\n\n{''.join(lines)}")
+    return without_secrets(f"{text}\n\n{''.join(lines)}", ERROR_MAX)
 
 
 def _retry_after_s(error: BaseException) -> float | None:

@@ -14,9 +14,14 @@ from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
+from timeball.core.payload import storable
+from timeball.core.redaction import redacted
+
 VALUES_MAX: Final = 10_000
 """Values that are remembered; of more, those that were revealed longest ago are forgotten."""
 
+_FAR: Final = 1 << 20
+_TOLD: Final = 3  # so many first characters of a secret tell nothing, and are in any text
 _lock: Final = Lock()
 _spellings: dict[str, str] = {}
 _ordered: tuple[tuple[str, str], ...] = ()
@@ -30,9 +35,9 @@ def conceal(value: str, reference: str) -> None:
         reference: What is shown for it, such as ``env:TOKEN``.
     """
     global _ordered  # noqa: PLW0603 - readers take one tuple and need no lock
-    if value in _spellings:
-        return
     with _lock:
+        if value in _spellings:
+            return
         for spelling in _ways(value):
             _spellings.setdefault(spelling, f"[secret {reference}]")
         while len(_spellings) > VALUES_MAX:
@@ -52,6 +57,25 @@ def concealed_value(value: Any) -> Any:
             return [concealed_value(inner) for inner in value]
         case _:
             return value
+
+
+def without_secrets(text: str, limit: int) -> str:
+    """Return text that can be stored and shown: secrets replaced, then cut to `limit` characters.
+
+    Whatever is cut is cut so far out at first that no part of a secret is left at the end.
+    """
+    near = storable(concealed(storable(text, _FAR)), 4 * limit)
+    return storable(redacted(near), limit)
+
+
+def concealed_start(text: str) -> str:
+    """Return the beginning of a longer text, `concealed`, and no beginning of a secret behind."""
+    text = concealed(text)
+    for spelling, shown in _ordered:
+        for size in range(min(len(spelling) - 1, len(text)), _TOLD, -1):
+            if text.endswith(spelling[:size]):
+                return text[:-size] + shown
+    return text
 
 
 def concealed(text: str) -> str:
