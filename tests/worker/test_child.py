@@ -105,3 +105,11 @@ def test_a_loader_is_called_with_its_target_and_options() -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing"):
         Load(target=str(tmp_path / "nothing.py")).into(Registry())
+
+
+def test_of_a_wrong_setting_the_text_is_told_and_no_traceback(
+    line: tuple[Link, socket.socket],
+) -> None:
+    link, ours = line
+    link.say_failed(UsageError, UsageError("TIMEBALL_HTTP_ALLOW: write another"), None)
+    assert heard(ours).failed == "TIMEBALL_HTTP_ALLOW: write another\n"

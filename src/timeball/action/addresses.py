@@ -153,6 +153,18 @@ class Allowed:
                 networks.append(network)
         return cls(hosts=frozenset(hosts), networks=tuple(networks))
 
+    @classmethod
+    def by_worker(cls, text: str) -> Self:
+        """Return the list that whoever runs a worker has put into `ALLOW_VARIABLE`.
+
+        Raises:
+            UsageError: A part of it is neither a host nor a network.
+        """
+        try:
+            return cls.of(re.findall(r"[^\s,]+", text))
+        except UsageError as error:
+            raise UsageError(f"{ALLOW_VARIABLE}: {error}") from None
+
     def __bool__(self) -> bool:
         return bool(self.hosts or self.networks)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from typing import Any, Final, Unpack
 
+from timeball.action.addresses import ALLOW_VARIABLE, Allowed
 from timeball.action.context import Context
 from timeball.action.failed import ActionFailed
 from timeball.action.http_request import NAMES, HttpOptions, HttpRequest, plain_args
@@ -12,6 +14,7 @@ from timeball.action.job_call import JobCall
 from timeball.action.kind import Kind
 from timeball.action.parameters import Parameters
 from timeball.action.secret import Secret
+from timeball.errors import UsageError
 
 TIMEOUT_S: Final = 60.0
 """For all of one attempt, where neither the job nor its schedule says otherwise."""
@@ -20,13 +23,22 @@ _INSTALL: Final = "HTTP jobs need an extra: pip install 'timeball[http]'"
 
 
 def usable() -> bool:
-    """Return whether what HTTP jobs need is installed."""
+    """Return whether what HTTP jobs need is installed.
+
+    Raises:
+        UsageError: The worker's own allow list cannot be read.
+    """
+    Allowed.by_worker(os.environ.get(ALLOW_VARIABLE, ""))
     return find_spec("httpcore2") is not None
 
 
 async def _call(context: Context, **args: Any) -> dict[str, Any]:
-    if not usable():
-        raise ActionFailed(_INSTALL, error_type="HttpRefused", again=False)
+    try:
+        complaint = None if usable() else _INSTALL
+    except UsageError as error:
+        complaint = str(error)
+    if complaint is not None:
+        raise ActionFailed(complaint, error_type="HttpRefused", again=False)
     from timeball.action.http import request
 
     return await request(context, args)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable
@@ -146,9 +145,12 @@ class Pools:
 
     async def _shrink(self) -> None:
         idle = [key for key in self._pools if not self._users.get(key)]
-        for key in idle[: max(0, len(self._pools) - POOLS_MAX)]:
-            self._users.pop(key, None)
-            await self._pools.pop(key).aclose()
+        surplus = idle[: max(0, len(self._pools) - POOLS_MAX)]
+        for key in surplus:
+            del self._users[key]
+        # All taken out before anything is awaited, for meanwhile others may be lent them.
+        for pool in [self._pools.pop(key) for key in surplus]:
+            await pool.aclose()
 
     async def _keep(self) -> None:
         try:
@@ -160,7 +162,7 @@ class Pools:
 
 
 def _pool(key: _Key) -> AsyncConnectionPool:
-    granted = Allowed.of(re.findall(r"[^\s,]+", key.granted))
+    granted = Allowed.by_worker(key.granted)
     return AsyncConnectionPool(
         ssl_context=_trust(key.ca) if key.scheme == "https" else None,
         max_connections=CONNECTIONS_MAX,

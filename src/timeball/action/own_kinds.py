@@ -26,7 +26,11 @@ def own_kind(name: str) -> Kind | None:
 
 
 def serve(registry: Registry) -> None:
-    """Add the kinds of our own that can be carried out here."""
+    """Add the kinds of our own that can be carried out here.
+
+    Raises:
+        UsageError: What the environment allows them cannot be read.
+    """
     for name, module in _HOMES.items():
         kind = own_kind(name)
         if kind is not None and import_module(f"timeball.action.{module}").usable():

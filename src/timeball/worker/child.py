@@ -31,7 +31,7 @@ from timeball.action.notebook import Notebook
 from timeball.action.own_kinds import serve
 from timeball.action.registry import DEFAULT, Registry
 from timeball.chance import draw
-from timeball.errors import StoreUnavailable
+from timeball.errors import StoreUnavailable, UsageError
 from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
@@ -140,9 +140,11 @@ class Link:
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         """Tell what ends this process; used in place of `sys.excepthook`."""
-        # Of an import that failed, the user's own lines are what helps.
-        lines = traceback.format_exception(error.__cause__ or error)
-        text = "".join(lines) + (f"{error}\n" if error.__cause__ else "")
+        if isinstance(error, UsageError) and error.__cause__ is None:
+            text = f"{error}\n"
+        else:  # of an import that failed, the user's own lines are what helps
+            lines = traceback.format_exception(error.__cause__ or error)
+            text = "".join(lines) + (f"{error}\n" if error.__cause__ else "")
         self.say(Said(failed=text[-FAILURE_MAX:]))
 
     def govern(self, worker: Worker) -> None:
