@@ -75,3 +75,40 @@ def test_what_is_nested_without_end_is_shown_as_far_as_anybody_reads() -> None:
     shown = json.dumps(redacted_value("", value), ensure_ascii=False)
     assert "…" in shown
     assert len(shown) < 1_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": {"value": SECRET, "deep": [{"n": SECRET}]}},
+        {"password": [SECRET]},
+        {"password": {SECRET}},
+        {"password": SECRET.encode()},
+        {b"password": SECRET},
+        {("password", 1): SECRET},
+        {"any": f"token={SECRET}".encode()},
+        {"any": memoryview(f"token={SECRET}".encode())},
+        {f"postgres://u:{SECRET}@h": 1},
+        {"$secret": SECRET},
+        {"$secret": "env:X", "token": SECRET},
+    ],
+)
+def test_a_secret_is_hidden_however_deep_and_whatever_holds_it(value: object) -> None:
+    assert SECRET not in repr(redacted_value("", value))
+    assert redacted_value("", value)
+
+
+def test_a_number_is_hidden_where_it_is_the_secret_and_not_where_it_counts_some() -> None:
+    given_args = {"password": 1234, "api_key": 1.5, "max_tokens": 500, "has_password": True, 7: 8}
+    shown = {"password": "…", "api_key": "…", "max_tokens": 500, "has_password": True, "7": 8}
+    assert redacted_value("", given_args) == shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "piece", ["token", "password-", "mysql ", "docker login ", " -p", " -u a", "a://b", 'token="']
+)
+def test_a_text_costs_in_proportion_to_its_length(piece: str) -> None:
+    # Time is not measured: by a pattern that tries all pairs of places this takes hours.
+    text = piece * (1_000_000 // len(piece))
+    assert len(redacted(text)) <= len(text)

@@ -37,6 +37,7 @@ _PATTERNS: Final = tuple(
         r"\b(AKIA|gh[pousr]_|github_pat_|sk-|xox[abprs]-|eyJ)([\w.-]{12,4096})",
     )
 )
+_REFERENCE: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}:[!-~]{1,256}")
 _TELLING_NAME: Final = re.compile(_WORD, re.IGNORECASE)
 
 
@@ -60,16 +61,36 @@ def redacted_value(name: str, value: Any, depth: int = 0) -> Any:
         value: What JSON can hold.
         depth: How many others it is in.
     """
+    telling = _TELLING_NAME.search(name)
     match value:
-        case str():
-            return HIDDEN if _TELLING_NAME.search(name) else redacted(value)
-        case Mapping() | list() | tuple() if depth >= _DEPTH_MAX:
+        case str() | bytes() | bytearray() | memoryview():
+            return HIDDEN if telling else redacted(_text(value))
+        case Mapping() | list() | tuple() | set() | frozenset() if depth >= _DEPTH_MAX:
             return HIDDEN
-        case {"$secret": str()} if len(value) == 1:
-            return value  # the reference of a secret tells nothing
         case Mapping():
-            return {key: redacted_value(str(key), inner, depth + 1) for key, inner in value.items()}
-        case list() | tuple():
+            return _redacted_items(name if telling else None, value, depth + 1)
+        case list() | tuple() | set() | frozenset():
             return [redacted_value(name, inner, depth + 1) for inner in value]
+        case int() | float() if telling and telling.end() == len(name):
+            return value if isinstance(value, bool) else HIDDEN  # a PIN; `max_tokens` is none
+    return value
+
+
+def _redacted_items(name: str | None, items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    """Return items; `name` is a telling one around them, which makes secrets of all inside."""
+    match items:
+        case {"$secret": str() as reference} if len(items) == 1 and _REFERENCE.fullmatch(reference):
+            return {"$secret": reference}  # which tells nothing
+    found: dict[str, Any] = {}
+    for key, inner in items.items():
+        text = _text(key)
+        found[redacted(text)] = redacted_value(name or text, inner, depth)
+    return found
+
+
+def _text(value: object) -> str:
+    match value:
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).decode("utf-8", "backslashreplace")
         case _:
-            return value
+            return str(value)
