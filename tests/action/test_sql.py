@@ -213,3 +213,33 @@ def test_it_runs_in_the_in_process_engine_too() -> None:
         handle = scheduler.submit(tb.sql("select 7", dsn=DSN))
         scheduler.wait()
     assert handle.result()["rows"] == [[7]]
+
+
+def test_nothing_that_the_worker_has_set_for_itself_takes_part(
+    monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    user = conninfo_to_dict(database)["user"]
+    with psycopg.connect(database, autocommit=True) as connection:
+        found = connection.execute("select 1 from pg_database where datname = %s", [user])
+        if found.fetchone() is None:
+            connection.execute(f'create database "{user}"')
+    for name, value in (
+        ("PGDATABASE", "no_such_db"),
+        ("PGPORT", "1"),
+        ("PGHOSTADDR", "192.0.2.1"),
+        ("PGOPTIONS", "-c application_name=of-the-worker"),
+        ("PGSSLCERT", "/no/such/file"),
+    ):
+        monkeypatch.setenv(name, value)
+    parts = {**conninfo_to_dict(database), "dbname": None}
+    monkeypatch.setenv("TIMEBALL_SECRET_DB", make_conninfo(**parts))
+    shown = "select current_database()::text, current_setting('application_name')"
+    assert rows(shown) == [[user, "timeball"]]
+
+
+def test_what_is_nested_too_deep_fails_for_good() -> None:
+    for depth in (100, 2_000):
+        deep = f"select (repeat('[', {depth}) || repeat(']', {depth}))::jsonb"
+        found = failure(deep)
+        assert not found.again
+        assert "Traceback" not in found.error

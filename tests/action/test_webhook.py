@@ -114,3 +114,10 @@ def test_the_reference_reads_time_in_utc() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
     headers = signed_headers([KEY], id_="m", at_s=at.timestamp(), body=b"x")
     assert headers["webhook-signature"] == Webhook(KEY).sign("m", at, "x")
+
+
+@pytest.mark.parametrize("stamp", ["9" * 5_000, "-1", "1.5", "\u0661", ""])
+def test_a_time_that_is_none_is_no_signature(stamp: str) -> None:
+    headers = {"webhook-id": "m", "webhook-timestamp": stamp, "webhook-signature": "v1,x"}
+    with pytest.raises(SignatureInvalid, match=r"no number|more than"):
+        verify([KEY], headers, b"", now_s=0.0)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from threading import Thread
+from types import MappingProxyType
 from typing import Any, Final
 
 import psycopg
@@ -28,6 +29,20 @@ BYTES_MAX: Final = 200_000
 """Of rows as JSON text: they fit a result together with all that is around them."""
 
 CONNECT_S: Final = 10
+
+# For what a connection string leaves out, so that nothing of it is the worker's own.
+_GIVEN: Final = MappingProxyType(
+    {
+        "application_name": "timeball",
+        "connect_timeout": CONNECT_S,
+        "hostaddr": "",
+        "options": "",
+        "passfile": "/dev/null",
+        "port": 5432,
+        "sslcert": "/dev/null/none",
+        "sslkey": "/dev/null/none",
+    }
+)
 
 # Of the first two characters of a SQLSTATE: lost connections, rollbacks that another attempt may
 # not meet, too few resources, an operator's doings, a lock that was not to be had.
@@ -53,6 +68,9 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
         raise _failed(error, context) from None
     except SecretUnavailable as error:
         raise ActionFailed(str(error), error_type="SqlRefused", again=True) from None
+    except RecursionError:
+        text = "a value of its rows is nested too deep: select less of it, or its text"
+        raise ActionFailed(text, error_type="SqlError", again=False) from None
 
 
 def _cancel(connection: psycopg.Connection[Any]) -> None:
@@ -70,7 +88,6 @@ def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
     password = parts.get("password")
     if isinstance(password, str) and len(password) >= VALUE_MIN:
         conceal(password, asked.dsn.reference)
-    # What a connection string leaves out, the library takes from the worker's own environment.
     if not (parts.get("user") and (parts.get("host") or parts.get("hostaddr"))):
         raise ActionFailed(
             f"{asked.dsn} is no connection string with a host and a user: store such as "
@@ -78,11 +95,7 @@ def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
             error_type="SqlRefused",
             again=False,
         )
-    given: dict[str, Any] = {
-        "connect_timeout": CONNECT_S,
-        "passfile": "/dev/null",
-        "application_name": "timeball",
-    }
+    given: dict[str, Any] = {**_GIVEN, "dbname": parts["user"]}
     whole = make_conninfo(**{**given, **parts, "password": password or ""})
     connection: psycopg.Connection[Any] = psycopg.connect(whole)
     connection.read_only = asked.read_only

@@ -17,6 +17,7 @@ from typing import Final
 PREFIX: Final = "whsec_"
 TOLERANCE_S: Final = 300.0
 KEY_MIN, KEY_MAX = 24, 64
+_DIGITS_MAX: Final = 20
 
 
 class SignatureInvalid(ValueError):
@@ -63,7 +64,7 @@ def verify(keys: Iterable[str], headers: Mapping[str, str], body: bytes, *, now_
         signatures = given["webhook-signature"].split(" ")
     except KeyError as error:
         raise SignatureInvalid(f"the header {error.args[0]} is missing") from None
-    if not (stamp.isascii() and stamp.isdigit()):
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= _DIGITS_MAX):
         raise SignatureInvalid("webhook-timestamp is no number of seconds")
     if abs(now_s - int(stamp)) > TOLERANCE_S:
         raise SignatureInvalid(f"it was signed more than {TOLERANCE_S:g} s from now")
