@@ -221,18 +221,26 @@ def test_both_streams_come_in_the_order_they_were_written() -> None:
 
 
 @pytest.mark.slow
-def test_a_flood_of_output_neither_blocks_nor_grows_memory() -> None:
+def test_a_gigabyte_of_output_neither_blocks_nor_grows_memory() -> None:
     tracemalloc.start()
-    text = "echo first; head -c 50000000 /dev/zero | tr '\\0' x; echo; echo last"
-    end = sh(text, output_max=1 << 16)
+    text = f"echo first; head -c {1 << 30} /dev/zero; echo; echo last"
+    end = sh(text, output_max=1 << 16, timeout_s=300)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000
     assert end.exit_code == 0
-    assert end.output_bytes == 50_000_012
-    assert end.output.startswith("first\nxxx")
-    assert end.output.endswith("xxx\nlast\n")
-    assert f"[timeball: {50_000_012 - (1 << 16)} bytes left out]" in end.output
+    assert end.output_bytes == (1 << 30) + 12
+    assert end.output.startswith("first\n\u2400\u2400")
+    assert end.output.endswith("\u2400\nlast\n")
+    assert f"[timeball: {(1 << 30) + 12 - (1 << 16)} bytes left out]" in end.output
+
+
+@pytest.mark.slow
+def test_a_flood_without_end_is_ended_by_its_time() -> None:
+    end = sh("exec cat /dev/zero", output_max=100, timeout_s=0.5, grace_s=0.1)
+    assert end.timed_out
+    assert end.output_bytes > 100
+    assert len(end.output) < 200
 
 
 def test_what_was_still_in_the_pipe_at_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def eventually(holds: Callable[[], object], within_s: float = 5.0) -> bool:
+def eventually(holds: Callable[[], object], within_s: float = 30.0) -> bool:
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
