@@ -128,7 +128,7 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
 
 @linux
 def test_a_stopped_process_still_heeds_sigterm(tmp_path: Path) -> None:
-    text = "trap 'echo bye; exit 0' TERM; : > on; kill -STOP $$"  # no process that SIGTERM meets too
+    text = "trap 'echo bye; exit 0' TERM; : > on; kill -STOP $$"  # nobody else hears it
     end = run_until(tmp_path / "on", Command(shell_text=text, cwd=str(tmp_path)))
     assert (end.exit_code, end.output) == (0, "bye\n")
 
