@@ -97,6 +97,26 @@ def test_without_moving_in_they_would_be_lost(restored: str, store: PostgresStor
     assert store.counts()[State.RUNNING] > 4  # so it would look for ever
 
 
+def test_the_next_turn_has_all_that_the_moved_one_had(restored: str, store: PostgresStore) -> None:
+    """Whatever columns an entry has, those added later too."""
+    do(
+        restored,
+        "UPDATE timeball.entry SET at = now(), attempts = 5, failures = 3, crashes = 1,"
+        " delay_s = 7, expires_at = now() + interval '1 day', at_once = 4, lined_at = now()",
+    )
+    rows = (
+        "SELECT json_agg(to_jsonb(entry) - '{xid,turn}'::text[] ORDER BY entry.job_id)"
+        " FROM timeball.entry JOIN (SELECT * FROM timeball.ended WHERE event = 'moved') AS moved"
+        " ON moved.job_id = entry.job_id AND entry.turn = moved.turn + "
+    )
+    assert store.move_in() == 5
+    before, after = ask(restored, rows + "0"), ask(restored, rows + "1")
+    assert isinstance(before, list)
+    assert len(before) == 5
+    assert None not in before[0].values()
+    assert before == after
+
+
 def test_the_workers_of_the_other_server_are_given_up(store: PostgresStore) -> None:
     assert store.move_in() == 5
     with pytest.raises(WorkerExpired):

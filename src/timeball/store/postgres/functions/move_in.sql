@@ -80,10 +80,10 @@ BEGIN
         ),
         again AS (
             INSERT INTO timeball.entry (lane, job_id, turn, at, attempts, failures, crashes,
-                delay_s, expires_at, at_once)
+                delay_s, expires_at, at_once, lined_at)
             SELECT open.lane, open.job_id, open.turn + 1, open.at, coalesce(open.attempts, 0),
                 coalesce(open.failures, 0), coalesce(open.crashes, 0), coalesce(open.delay_s, 0),
-                open.expires_at, open.at_once
+                open.expires_at, open.at_once, open.lined_at
             FROM open ORDER BY open.job_id
             RETURNING 1
         )
