@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.proxy import proxied
 from tests.worker.recount import recounted, seconds, told
 from tests.worker.supervision import configured, hold, submit, until
 
@@ -187,6 +188,24 @@ def test_ready_means_that_somebody_has_registered_and_live_that_the_loop_turns(
         page(supervisor, "/ready")
     with caught.value as error:
         assert (error.code, error.read()) == (503, b"no worker has registered yet\n")
+
+
+def test_ready_is_red_for_as_long_as_the_database_is_away(
+    direct: str, folder: Path, supervise: Callable[[SupervisorConfig], Supervisor]
+) -> None:
+    with proxied(direct) as way:
+        supervisor = supervise(configured(way.dsn, folder, metrics=("127.0.0.1", 0)))
+        until(lambda: _is_ready(supervisor), "it is ready")
+        way.down()
+        until(lambda: not _is_ready(supervisor), "it is not ready any more")
+        with pytest.raises(HTTPError) as caught:
+            page(supervisor, "/ready")
+        with caught.value as error:
+            assert (error.code, error.read()) == (503, b"the database does not answer\n")
+        assert page(supervisor, "/live") == "alive\n"
+        assert value(supervisor, "store_up") == 0
+        way.up()
+        until(lambda: _is_ready(supervisor), "it is ready again")
 
 
 def test_nothing_is_served_unless_asked(

@@ -32,6 +32,7 @@ LOOP_MAX_S: Final = 10.0
 
 _STORE_S: Final = 2.0
 _FRESH_S: Final = 1.0
+_AWAY: Final = {(families.STORE_UP.name, ()): [0]}
 
 
 class Crew(NamedTuple):
@@ -90,7 +91,7 @@ class Telemetry:
             pages = {
                 "/metrics": self._metrics,
                 "/live": lambda: _live(crew()),
-                "/ready": lambda: _ready(crew()),
+                "/ready": lambda: _ready(crew(), self._waiting),
             }
             self._endpoint = Endpoint(*at, pages)
             self._own = self._totals.board()
@@ -186,7 +187,7 @@ class Waiting:
         if thread is not None:
             thread.join(_STORE_S)
         fresh = time.monotonic() - self._found_at <= _FRESH_S + _STORE_S
-        return self._found if fresh else {(families.STORE_UP.name, ()): [0]}
+        return self._found if fresh else _AWAY
 
     def _read(self) -> None:
         with suppress(StoreUnavailable):
@@ -225,11 +226,13 @@ def _live(crew: Crew) -> Answer:
     return Answer(200, "alive\n")
 
 
-def _ready(crew: Crew) -> Answer:
+def _ready(crew: Crew, waiting: Waiting) -> Answer:
     if crew.stopping:
         return Answer(503, "stopping\n")
     if not crew.ready:
         return Answer(503, "no worker has registered yet\n")
+    if waiting.latest() == _AWAY:
+        return Answer(503, "the database does not answer\n")
     return Answer(200, f"{crew.ready} of {crew.children} worker processes have registered\n")
 
 
