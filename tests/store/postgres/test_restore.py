@@ -17,6 +17,7 @@ from timeball.core.audit import audit
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending, State
 from timeball.errors import WorkerExpired
+from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.binaries import Binaries
 from timeball.store.postgres.embedded import EmbeddedPostgres, shutdown
@@ -87,6 +88,18 @@ def test_all_that_was_pending_or_running_is_granted_once(store: PostgresStore) -
     assert store.counts() == {State.SUCCEEDED: 16, State.SCHEDULED: 1}
     report = audit(store.histories(), quiesced=False)
     assert not report.violations
+
+
+def test_what_is_cancelled_before_any_worker_has_come_never_starts(store: PostgresStore) -> None:
+    """By its number the new one seems to be granted: what is requested holds for the next turn."""
+    new, other = submit(store, 2)
+    old = next(job for job in store.jobs(JobFilter()) if job.state is State.PENDING)
+    answers = [store.cancel(uuid) for uuid in (new.uuid, old.uuid)]
+    turns = {turn.uuid for turn in claim_all(store, worker_of(store))}
+    assert other.uuid in turns
+    assert not turns & {new.uuid, old.uuid}, answers
+    assert {store.get(uuid).state for uuid in (new.uuid, old.uuid)} == {State.CANCELLED}
+    assert not audit(store.histories(), quiesced=False).violations
 
 
 def test_without_moving_in_they_would_be_lost(restored: str, store: PostgresStore) -> None:

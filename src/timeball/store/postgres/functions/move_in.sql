@@ -1,4 +1,4 @@
--- event: move (pending -> pending)
+-- event: move, cancel (pending -> pending, cancelled)
 -- Settle the ledger on the server it is on now; return how many pending turns were moved, or null
 -- where it is at home already. `register` and `claim` refuse to work before this was done.
 --
@@ -22,6 +22,7 @@ DECLARE
     v_behind boolean;
     v_start pg_snapshot;
     v_moved bigint := 0;
+    v_unwanted bigint[];
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -66,9 +67,16 @@ BEGIN
         FROM (
             SELECT worker.id FROM timeball.worker WHERE worker.ended_at IS NULL ORDER BY worker.id
         ) AS worker;
+        PERFORM timeball.share_graph();
         -- One statement, one snapshot: what it does not see lies in the window that it begins.
         WITH open AS MATERIALIZED (
-            SELECT entry.* FROM timeball.entry
+            SELECT entry.*, EXISTS (
+                -- Cancelled before anything was granted here: it was taken for one that runs.
+                SELECT FROM timeball.event
+                WHERE event.job_id = entry.job_id AND event.turn = entry.turn
+                  AND event.kind = 'cancel_requested'
+            ) AS unwanted
+            FROM timeball.entry
             WHERE entry.xid <> v_own AND NOT EXISTS (
                 SELECT FROM timeball.ended
                 WHERE ended.job_id = entry.job_id AND ended.turn = entry.turn)
@@ -78,16 +86,22 @@ BEGIN
             SELECT open.job_id, open.turn, 'moved', 'another server'
             FROM open ORDER BY open.job_id, open.turn
         ),
+        unwanted AS (
+            INSERT INTO timeball.ended (job_id, turn, event, reason)
+            SELECT open.job_id, open.turn + 1, 'cancelled', 'requested'
+            FROM open WHERE open.unwanted ORDER BY open.job_id
+            RETURNING ended.job_id
+        ),
         again AS (
             INSERT INTO timeball.entry (lane, job_id, turn, at, attempts, failures, crashes,
                 delay_s, expires_at, at_once, lined_at)
             SELECT open.lane, open.job_id, open.turn + 1, open.at, coalesce(open.attempts, 0),
                 coalesce(open.failures, 0), coalesce(open.crashes, 0), coalesce(open.delay_s, 0),
                 open.expires_at, open.at_once, open.lined_at
-            FROM open ORDER BY open.job_id
+            FROM open WHERE NOT open.unwanted ORDER BY open.job_id
             RETURNING 1
         )
-        SELECT (SELECT count(*) FROM again), format('%s:%s:%s',
+        SELECT (SELECT count(*) FROM again), (SELECT array_agg(job_id) FROM unwanted), format('%s:%s:%s',
             least(pg_snapshot_xmin(now.seen), v_own), v_own, (
                 SELECT string_agg(unseen.x::text, ',' ORDER BY unseen.x)
                 FROM (
@@ -97,8 +111,10 @@ BEGIN
                     FROM generate_series(pg_snapshot_xmax(now.seen)::text::bigint,
                         v_own::text::bigint - 1) AS x
                 ) AS unseen (x)))::pg_snapshot
-        INTO v_moved, v_start
+        INTO v_moved, v_unwanted, v_start
         FROM (SELECT pg_current_snapshot()) AS now (seen);
+        PERFORM timeball.free_slots(v_unwanted), timeball.unlink(v_unwanted)
+        WHERE v_unwanted IS NOT NULL;
     END IF;
 
     INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
