@@ -50,6 +50,9 @@ _DENIED: Final[tuple[tuple[Network, str], ...]] = tuple(
         ("2001::/23", "reserved for protocols"),
         ("3fff::/20", "reserved for documentation"),
         ("5f00::/16", "reserved for routers"),
+        ("::/3", "no public network"),
+        ("4000::/2", "no public network"),
+        ("8000::/1", "no public network"),
     )
 )
 _NAT64: Final = IPv6Network("64:ff9b::/96")
