@@ -156,7 +156,9 @@ def test_the_in_process_engine_hides_it_in_errors_too() -> None:
     assert CANARY not in str(handle.error)
 
 
-@pytest.mark.parametrize("reference", ["", "hunter22", "env:", "ENV:X", "env:a b", 'env:a"b', 7])
+@pytest.mark.parametrize(
+    "reference", ["", "hunter22", "env:", "ENV:X", "env:a b", 'env:a"b', 7, "https://u:hunter22@h"]
+)
 def test_a_reference_of_another_form_is_refused_and_not_repeated(reference: object) -> None:
     with pytest.raises(tb.UsageError, match="env:NAME") as caught:
         Secret(reference)  # type: ignore[arg-type]  # that is the point

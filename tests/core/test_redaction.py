@@ -90,6 +90,7 @@ def test_what_is_nested_without_end_is_shown_as_far_as_anybody_reads() -> None:
         {"any": memoryview(f"token={SECRET}".encode())},
         {f"postgres://u:{SECRET}@h": 1},
         {"$secret": SECRET},
+        {"$secret": f"https://u:{SECRET}@h"},
         {"$secret": "env:X", "token": SECRET},
     ],
 )

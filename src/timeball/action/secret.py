@@ -29,7 +29,7 @@ VALUE_MIN: Final = 4
 """Characters of a value; anything shorter could not be concealed without spoiling other text."""
 
 VALUE_MAX: Final = 64 * 1024
-_REFERENCE: Final = re.compile(r"([a-z][a-z0-9_-]{0,31}):([!#-\[\]-~]{1,256})")
+_REFERENCE: Final = re.compile(r"([a-z][a-z0-9_-]{0,31}):((?!//)[!#-\[\]-~]{1,256})")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _FILE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 _DEFAULT_FOLDER: Final = "/run/secrets"

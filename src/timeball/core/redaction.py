@@ -37,7 +37,7 @@ _PATTERNS: Final = tuple(
         r"\b(AKIA|gh[pousr]_|github_pat_|sk-|xox[abprs]-|eyJ)([\w.-]{12,4096})",
     )
 )
-_REFERENCE: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}:[!-~]{1,256}")
+_REFERENCE: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}:(?!//)[!-~]{1,256}")
 _TELLING_NAME: Final = re.compile(_WORD, re.IGNORECASE)
 
 
