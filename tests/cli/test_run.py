@@ -152,3 +152,65 @@ def test_a_command_finds_only_what_it_is_given(home: Home, tmp_path: Path) -> No
     facts = {"TIMEBALL_JOB_ID", "TIMEBALL_KIND", "TIMEBALL_ATTEMPT"}
     assert names - own == {"PATH", "HOME"} | facts
     assert home.run("run", "command", "--env", "NO_SUCH_VARIABLE", "--", "true").returncode == 2
+
+
+def test_a_statement_is_left_to_the_next_worker(world: World) -> None:
+    words = ("--on", "env:REPORTS", "--param", "shop=7", "--role", "reporter", "--retries", "2")
+    uuid = said("run", "sql", "select %(shop)s", *words).strip()
+    (job,) = Client(world.store).jobs()
+    assert (str(job.uuid), job.kind, job.max_retries) == (uuid, "timeball.sql", 2)
+    assert job.args == {
+        "statement": "select %(shop)s",
+        "dsn": {"$secret": "env:REPORTS"},
+        "read_only": True,
+        "params": {"shop": 7},
+        "role": "reporter",
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("select 1",), ("", "--on", "env:X"), ("select 1", "--on", "postgresql://u:hunter22@h/d")],
+)
+def test_a_statement_without_a_safe_place_is_refused(world: World, words: tuple[str, ...]) -> None:
+    result = invoke("run", "sql", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "hunter22" not in result.stderr
+    assert Client(world.store).jobs() == []
+
+
+@pytest.mark.slow
+def test_a_statement_is_carried_out_here_and_its_rows_written(home: Home) -> None:
+    own = {"TIMEBALL_SECRET_OWN": home.said("db", "url").strip()}
+    words = ("run", "sql", "--on", "env:OWN", "--wait")
+    statement = "select %(n)s::int as n, null as none union all select 2, 'x' order by n"
+    done = home.run(*words, statement, "--param", "n=1", **own)
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines()] == [["N", "NONE"], ["1"], ["2", "x"]]
+    done = home.run(*words, "create table sql_run (n int)", **own)
+    assert done.returncode == 1
+    assert "read-only" in done.stderr
+    done = home.run(*words, "create temporary table sql_run (n int)", "--write", "--json", **own)
+    assert json.loads(done.stdout)["job"]["state"] == "succeeded", done.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_with_a_wrong_allow_list_says_so_and_does_not_start(home: Home) -> None:
+    for name, text in (("HTTP", "10.0.0.1/8"), ("COMMAND", "ls")):
+        variable = f"TIMEBALL_{name}_ALLOW"
+        done = home.run("run", "http", URL, "--wait", **{variable: text})
+        assert done.returncode != 0
+        assert f"{variable}" in done.stderr
+        assert "write" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run", "http", URL, "--json"), ("submit", "job", "--json")],
+)
+def test_what_is_nested_without_end_is_refused(world: World, words: tuple[str, ...]) -> None:
+    result = invoke(*words, "[" * 100_000)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert invoke("submit", "job", "a=" + "[" * 100_000).exit_code == 2
+    assert Client(world.store).jobs() == []

@@ -26,3 +26,5 @@ def _named(word: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+    except RecursionError:
+        raise UsageError(f"the value of {name} is nested too deep: flatten it") from None

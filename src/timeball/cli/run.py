@@ -1,20 +1,21 @@
-"""`timeball run`: one HTTP request or one command as a job."""
+"""`timeball run`: one HTTP request, one command or one SQL statement as a job."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from timeball.cli.database import dsn_option
-from timeball.cli.output import json_option, say, write, write_json
+from timeball.cli.output import json_option, say, write, write_json, write_table
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from timeball.action.sql_request import SqlOptions
     from timeball.core.records import Job
 
 _ALWAYS_GIVEN: Final = ("PATH", "HOME")
@@ -30,7 +31,7 @@ _retries_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Run one HTTP request or one command as a job: recorded, bounded in time, and safe."""
+    """Run a request, a command or an SQL statement as a job: recorded, bounded, and safe."""
 
 
 @command.command("http")
@@ -72,7 +73,8 @@ def run_http(ctx: click.Context, /, url: str, **options: Any) -> None:
         write(left_to_workers(call, dsn=options["dsn"], max_retries=options["retries"]))
         return
     hosted = Hosted(call=call, max_retries=options["retries"], http_allow=options["allow"])
-    ctx.exit(_tell(carried_out(hosted, dsn=options["dsn"]), "body"))
+    job = carried_out(hosted, dsn=options["dsn"])
+    ctx.exit(_tell(job, lambda result: _write_text(result["body"])))
 
 
 @command.command("command")
@@ -101,7 +103,52 @@ def run_command(ctx: click.Context, /, argv: tuple[str, ...], **options: Any) ->
     }
     hosted = Hosted(command=facts, max_retries=options["retries"])
     job = carried_out(hosted, dsn=options["dsn"])
-    ctx.exit(_tell(job, "output", as_json=options["as_json"]))
+    ctx.exit(_tell(job, lambda result: _write_text(result["output"]), as_json=options["as_json"]))
+
+
+@command.command("sql")
+@click.argument("statement")
+@click.option(
+    "--on",
+    "database",
+    required=True,
+    metavar="SECRET",
+    help="The secret that holds the connection string of the database, such as env:REPORTS_DSN.",
+)
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="For %(NAME)s in it.")
+@click.option("--role", help="Act as this role.")
+@click.option("--write", "writes", is_flag=True, help="Let it change something.")
+@click.option("--timeout", default="60s", show_default=True, metavar="DURATION", help="In all.")
+@_retries_option
+@click.option("--wait", is_flag=True, help="Carry it out here and now, and wait for its end.")
+@json_option
+@dsn_option
+@click.pass_context
+def run_sql(ctx: click.Context, /, statement: str, **options: Any) -> None:
+    """Run one SQL STATEMENT on a database of your own: timeball run sql 'SELECT 1' --on env:X.
+
+    With --wait this process carries it out and writes the rows; the exit code is 0 if it
+    succeeded and 1 if not. Else it is left to the next worker, and the id of the job is written.
+    The scheduler's own database, where the job is recorded, is the one of --dsn.
+    """
+    from timeball.action.secret import Secret
+    from timeball.action.sql_kind import sql
+    from timeball.cli.hosted import Hosted, carried_out, left_to_workers
+    from timeball.cli.named_args import named_args
+    from timeball.cli.times import seconds
+
+    more: SqlOptions = {"read_only": not options["writes"]}
+    if options["params"]:
+        more["params"] = named_args(options["params"])
+    if options["role"]:
+        more["role"] = options["role"]
+    timeout_s = seconds(options["timeout"], least_s=0.001)
+    call = sql(statement, dsn=Secret(options["database"]), timeout_s=timeout_s, **more)
+    if not options["wait"]:
+        write(left_to_workers(call, dsn=options["dsn"], max_retries=options["retries"]))
+        return
+    job = carried_out(Hosted(call=call, max_retries=options["retries"]), dsn=options["dsn"])
+    ctx.exit(_tell(job, _write_rows, as_json=options["as_json"]))
 
 
 def _request(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +171,7 @@ def _request(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["json_text"] is not None:
         try:
             found["json"] = json.loads(options["json_text"])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"--json is no JSON: {error}") from None
     return found
 
@@ -146,15 +193,30 @@ def _environment(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _tell(job: Job, data: str, *, as_json: bool = False) -> int:
+def _write_text(text: str) -> None:
+    if text:
+        write(text.removesuffix("\n"))
+
+
+def _write_rows(result: Mapping[str, Any]) -> None:
+    if result["columns"]:
+        rows = [["" if cell is None else cell for cell in row] for row in result["rows"]]
+        write_table(result["columns"], rows)
+    else:
+        say(f"{result['row_count']} rows")
+    if result["truncated"]:
+        say(f"only the first {len(result['rows']):,} rows: select fewer")
+
+
+def _tell(job: Job, show: Callable[[Mapping[str, Any]], None], *, as_json: bool = False) -> int:
     """Write what a job gave, and return the exit code."""
     from timeball.cli.job_text import ended_well, job_record, summary
 
     good = ended_well(job)
     if as_json:
         write_json({"job": job_record(job)})
-    elif good and job.result and job.result[data]:
-        write(job.result[data].removesuffix("\n"))
+    elif good and job.result:
+        show(job.result)
     elif not good:
         say((job.error or "").rstrip())
     say(f"{job.uuid} {job.state} {'' if good else summary(job)}".rstrip())

@@ -60,7 +60,7 @@ def _arguments(words: tuple[str, ...], text: str | None) -> dict[str, Any]:
         text = sys.stdin.read()
     try:
         args = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"--json is no JSON: {error}") from None
     if not isinstance(args, dict):
         raise UsageError('--json is no JSON object: write for example {"user": 7}')
