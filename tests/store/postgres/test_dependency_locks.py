@@ -101,3 +101,25 @@ def test_no_parents_may_be_said_in_either_way(
     session().verb("submit", jobs=json.dumps(free + json.loads(text)))
     assert state(ledger, child) is State.WAITING
     assert ledger.counts() == {State.RUNNING: 1, State.PENDING: 1, State.WAITING: 1}
+
+
+def test_a_number_of_another_server_s_transaction_makes_no_parent_one_of_this_one(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,) = running(ledger, 1)
+    child, text = child_json(turn.uuid)
+    other, one = session(), session()
+    next_number = "(pg_current_xact_id()::text::bigint + 1)::text::xid8"
+    # As after pg_restore on a server whose transactions are numbered from less.
+    while True:
+        other.run(f"UPDATE timeball.job SET xid = {next_number} WHERE id = %s", [turn.job_id])
+        one.begin().run("SELECT pg_current_xact_id()")
+        same = "SELECT 1 FROM timeball.job WHERE id = %s AND xid = pg_current_xact_id()"
+        if one.run(same, [turn.job_id]):
+            break
+        one.rollback()  # somebody else has had that number
+    one.verb("submit", jobs=text)
+    ledger.connections.run("settle", **settle_of(worker, turn))
+    one.commit()
+    assert ledger.link(10) == 1
+    assert state(ledger, child) is State.PENDING

@@ -94,7 +94,7 @@ LOCK = "PERFORM pg_advisory_xact_lock_shared('timeball.dependency'::regclass::oi
 OPEN = "WHERE edge.parent = ANY (p_ended) AND edge.decided_at IS NULL AND"
 MUTANTS = {
     "M11 dependency checked at submit only": Mutant(
-        "link", "timeball.tell_children(v_parents)", "NULL::text[]", added_late
+        "link", "timeball.tell_children(v_looked)", "NULL::text[]", added_late
     ),
     "M12 graph lock dropped": Mutant("settle", LOCK, "", added_meanwhile),
     "M15 unmet <= 1": Mutant("sentence", "AND p_all_left = 0", "AND p_all_left <= 1", fan_in),

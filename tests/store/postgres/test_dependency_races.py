@@ -322,6 +322,21 @@ def test_an_open_transaction_that_replaces_a_parent_delays_nobody(
     assert [state(ledger, job) for job in (child, late)] == [State.PENDING] * 2
 
 
+def test_edges_of_a_parent_that_is_being_replaced_take_no_place_of_others(
+    ledger: PostgresStore, session: Make
+) -> None:
+    (turn,) = running(ledger, 1)[1]
+    (parent,) = submit(ledger, delay_s=60.0, unique=Unique(key="k"))
+    one, two = session().begin(), session()
+    newer = {"uuid": str(uuid4()), "kind": "a", "unique_key": "k", "on_clash": "replace"}
+    one.verb("submit", jobs=json.dumps([newer]))
+    for each in (parent.uuid, parent.uuid, parent.uuid, turn.uuid, turn.uuid):
+        two.verb("submit", jobs=child_json(each)[1])
+    assert [two.verb("link", limit=1) for _ in range(3)] == [[(1,)], [(1,)], [(0,)]]
+    one.commit()
+    assert ledger.link(10) == 3
+
+
 def test_a_replacement_that_waits_for_a_link_sees_the_edge(
     ledger: PostgresStore, session: Make
 ) -> None:

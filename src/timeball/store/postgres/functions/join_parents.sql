@@ -5,7 +5,8 @@
 --
 -- p_given holds the jobs as they were given, p_jobs as they were added: one that gave way to the
 -- holder of its unique key has that job's uuid there. Parents are read by one statement only: they
--- may be deleted at any moment, and a child without an edge would be nowhere.
+-- may be deleted at any moment, and a child without an edge would be nowhere. The number of a
+-- transaction of another server (pg_restore) comes again; the age of a row tells whose it is.
 CREATE OR REPLACE FUNCTION timeball.join_parents(p_children bigint[], p_given jsonb, p_jobs jsonb)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -34,7 +35,7 @@ BEGIN
     ),
     found AS (
         SELECT child.id AS child, parent.id AS parent, edge.rule, edge.parent AS uuid,
-            parent.xid = pg_current_xact_id() AS own
+            parent.xid = pg_current_xact_id() AND age(parent.xmin) <= 0 AS own
         FROM edge
         JOIN timeball.job AS child ON child.uuid = edge.child
         JOIN unnest(p_children) AS new (id) ON new.id = child.id
