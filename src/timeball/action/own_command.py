@@ -63,7 +63,7 @@ def _allowed() -> list[str]:
         if not path.startswith("/"):
             raise UsageError(
                 f"{ALLOW_VARIABLE} holds {path[:80]!r}: write whole paths with colons between "
-                "them, such as /usr/bin/rsync"
+                "them, such as /usr/local/bin/backup"
             )
     return paths
 
