@@ -22,8 +22,10 @@ import logging
 import timeball as tb
 
 @tb.job(name="sing", retry=tb.Retry(0))
-def sing(token: tb.Secret, well: bool) -> dict:
+def sing(ctx: tb.Context, token: tb.Secret, well: bool) -> dict:
     logging.getLogger("app").warning("the token is %s", token.reveal())
+    ctx.log("it is " + token.reveal())
+    ctx.progress(1, 2, "with " + token.reveal())
     if not well:
         raise ValueError("no such token: " + token.reveal())
     return {"echo": token.reveal()}
@@ -40,12 +42,13 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield home
 
 
-def test_a_canary_is_seen_nowhere(home: Home) -> None:
+@pytest.mark.parametrize("where", ["--threads", "--processes"])
+def test_a_canary_is_seen_nowhere(home: Home, where: str) -> None:
     secret = Secret("env:CANARY")
     dsn = home.said("db", "url").strip()
     script = "echo $TOKEN; echo $TOKEN >&2; exit 9"
     with (
-        home.start("worker", "-a", "canary_app.py", "--log-format", "json") as worker,
+        home.start("worker", "-a", "canary_app.py", where, "2", "--log-format", "json") as worker,
         tb.connect(dsn) as client,
     ):
         handles = [
