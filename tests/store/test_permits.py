@@ -144,6 +144,29 @@ def test_who_gets_no_permit_waits_in_line_and_comes_back_in_order(world: World) 
     assert uuids(world.claim(worker)) == jobs[2:4]
 
 
+@pytest.mark.parametrize("why", ["paused", "no worker"])
+def test_a_line_of_a_queue_that_stands_still_delays_no_other(world: World, why: str) -> None:
+    world.store.limit_starts(Scope.KIND, "a", Rate(1))
+    worker, other = world.worker(queues=("q",)), world.worker()
+    held = [world.submit(queue="q") for _ in range(9)]
+    world.settle(worker, *map(refused, world.claim(worker)))
+    if why == "paused":
+        world.store.pause_queue("q", "me")
+    else:
+        world.store.retire(worker)
+    world.travel(5)
+    assert world.store.promote(100).moved == 0
+    world.submit()
+    (turn,) = world.claim(other)
+    assert permits(world, "kind:a", waited=turn.waited) == 1
+    world.settle(other, end(turn))
+    world.store.resume_queue("q")
+    worker = world.worker(queues=("q",))
+    world.travel(5)
+    world.store.promote(100)
+    assert uuids(world.claim(worker)) == held[:1]
+
+
 def test_a_lifted_limit_lets_all_go(world: World) -> None:
     world.store.limit_starts(Scope.KIND, "a", Rate(1))
     worker = world.worker()

@@ -9,12 +9,11 @@ from threading import Lock
 
 from timeball.core.limits import AT_ONCE_DEFAULT, Holding, Limit, Scope, fitting
 from timeball.store.base import KEY_BUSY
-from timeball.store.memory_queues import MemoryQueues
 from timeball.store.memory_rates import MemoryRates
 from timeball.store.memory_rows import Lane, QueueRow, Row, Worker
 
 
-class MemoryLimits(MemoryQueues, MemoryRates):
+class MemoryLimits(MemoryRates):
     """Who counts against which limit."""
 
     _clock: Callable[[], datetime]
@@ -116,8 +115,7 @@ class MemoryLimits(MemoryQueues, MemoryRates):
 
     def _let_in(self, keys: Iterable[str], most: int) -> list[Row]:
         """Take slots for jobs that wait for some keys, and return those that have one now."""
-        served = {queue for w in self._workers.values() if not w.gone for queue in w.queues}
-        served -= self._paused()
+        served = self._open_queues()
         chosen: list[Row] = []
         for key in sorted(set(keys)):
             room = self._room(Scope.KEY, key, most - len(chosen))

@@ -12,7 +12,7 @@ from timeball.core.queues import COUNT_MAX, Queue
 from timeball.core.records import JobSpec
 from timeball.core.states import State
 from timeball.errors import QueueFull
-from timeball.store.memory_rows import Lane, QueueRow, Row
+from timeball.store.memory_rows import Lane, QueueRow, Row, Worker
 
 
 class MemoryQueues:
@@ -26,6 +26,7 @@ class MemoryQueues:
     _lanes: dict[tuple[str, int], Lane]
     _limits: dict[tuple[Scope, str], int]
     _queues: dict[str, QueueRow]
+    _workers: dict[int, Worker]
 
     def pause_queue(self, name: str, by: str) -> bool:
         """See `Queueing.pause_queue`."""
@@ -60,6 +61,11 @@ class MemoryQueues:
 
     def _paused(self) -> set[str]:
         return {name for name, queue in self._queues.items() if queue.paused_at is not None}
+
+    def _open_queues(self) -> set[str]:
+        """Return the queues into whose lanes waiting jobs may come."""
+        served = {queue for w in self._workers.values() if not w.gone for queue in w.queues}
+        return served - self._paused()
 
     def _check_depth(self, specs: Sequence[JobSpec]) -> None:
         """Refuse jobs that would take a queue beyond its limit."""

@@ -10,12 +10,13 @@ from timeball.core.limits import Scope, fitting
 from timeball.core.permits import SETTLING_S, Law, Permits, Start
 from timeball.core.rate import Rate
 from timeball.store.limiting import Ask, Granted, Grants, Spent
+from timeball.store.memory_queues import MemoryQueues
 from timeball.store.memory_rows import Row
 
 _PATIENCE_MAX = 64  # seconds
 
 
-class MemoryRates:
+class MemoryRates(MemoryQueues):
     """Who may start when."""
 
     _clock: Callable[[], datetime]
@@ -102,7 +103,7 @@ class MemoryRates:
 
     def _granted(self, ask: Ask, now_us: int) -> Granted:
         laws = {name: law for name in ask.names if (law := self._law_of(name))}
-        lines = {row.line for row in self._held.values()}
+        lines = {row.line for row in self._in_line()}
         room = ask.want
         for name, law in laws.items():
             room = min(room, self._permits_of(name).room(law, now_us))
@@ -129,12 +130,17 @@ class MemoryRates:
             return 0
         return min(most, self._permits_of(name).room(law, now_us))
 
+    def _in_line(self) -> list[Row]:
+        """Return who waits for the rate of a kind or a queue, and may come once there is room."""
+        served = self._open_queues()
+        return [row for row in self._held.values() if row.line and row.spec.queue in served]
+
     def _out_of_line(self, most: int) -> list[Row]:
         """Return who leaves the lines; who has waited longest first."""
         chosen: list[Row] = []
-        for line in sorted({row.line for row in self._held.values() if row.line}):
+        for line in sorted({row.line for row in self._in_line() if row.line}):
             room = self._expected(line, most - len(chosen))
-            rows = [row for row in self._held.values() if row.line == line]
+            rows = [row for row in self._in_line() if row.line == line]
             chosen += sorted(rows, key=lambda row: (row.held_at, row.id))[:room]
             if room and self._law_of(line):  # the next ones once these have asked, or after a while
                 patience = self._patience.get(line, 1)

@@ -90,7 +90,7 @@ READS: Final = (
         "limit_of",
         "line_of",
     ),
-    *("next_opening", "now", "open_runs", "overdue", "passed", "permit_full", "permit_most"),
+    *("next_opening", "now", "open_lanes", "open_runs", "overdue", "passed", "permit_full", "permit_most"),
     *("permit_opens", "permit_room", "permit_spend", "permit_take", "rate_line", "rate_of"),
     *("rates_of", "runs_after", "sentence", "unique_name"),
     *("view_queues", "waiting_keys"),

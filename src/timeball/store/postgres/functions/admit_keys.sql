@@ -13,7 +13,7 @@ SET enable_mergejoin = off
 SET enable_bitmapscan = off
 AS $function$
 DECLARE
-    v_lanes integer[];
+    v_lanes integer[] := timeball.open_lanes();
     v_key text;
     v_at_once integer;
     v_free integer;
@@ -25,12 +25,6 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'admitting needs READ COMMITTED' USING ERRCODE = 'TB002';
     END IF;
-    v_lanes := array(
-        SELECT lane.id FROM timeball.lane
-        WHERE lane.queue IN (
-            SELECT unnest(worker.queues) FROM timeball.worker WHERE worker.ended_at IS NULL
-            EXCEPT
-            SELECT queue.name FROM timeball.queue WHERE queue.paused_at IS NOT NULL));
     FOR v_key IN SELECT DISTINCT u.key FROM unnest(p_keys) AS u (key) ORDER BY u.key LOOP
         v_at_once := timeball.limit_of(v_key);
         v_free := least(p_limit - cardinality(v_all), v_at_once - (

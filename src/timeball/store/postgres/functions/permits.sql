@@ -65,7 +65,10 @@ BEGIN
             CONTINUE WHEN NOT FOUND;
             SELECT * INTO v_permit FROM timeball.permit WHERE permit.name = v_name;
             v_room := least(v_room, timeball.permit_room(v_permit, v_rate, v_now));
-            IF NOT v_ask.waited AND EXISTS (SELECT FROM timeball.held WHERE held.line = v_name) THEN
+            IF NOT v_ask.waited AND EXISTS (
+                SELECT FROM timeball.held
+                WHERE held.line = v_name AND held.lane = ANY (timeball.open_lanes())
+            ) THEN
                 v_room := 0;
             END IF;
         END LOOP;

@@ -136,7 +136,7 @@ CREATE TABLE timeball.held (
         ELSE num_nonnulls(all_left, one_left, one_met, lost) = 0 END)
 );
 CREATE INDEX held_of_lane ON timeball.held (lane);
-CREATE INDEX held_in_line ON timeball.held (line, at, job_id) WHERE line IS NOT NULL;
+CREATE INDEX held_in_line ON timeball.held (line, lane, at, job_id) WHERE line IS NOT NULL;
 CREATE INDEX held_due ON timeball.held (run_at, job_id) WHERE state = 'scheduled';
 CREATE INDEX held_kind ON timeball.held (kind, job_id) WHERE reason = 'no_worker';
 CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
