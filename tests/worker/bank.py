@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,6 +16,7 @@ from timeball.core.records import JobSpec, Turn, Verdict
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.worker.attempt import Bench, TurnAttempt
+from timeball.worker.permits import Batch
 from timeball.worker.tenure import Tenure
 
 INSERT = "INSERT INTO public.effect VALUES (1)"
@@ -67,14 +68,16 @@ class Bank:
         (turn,) = self.store.claim(self.worker, limit=1, request=uuid4(), floors={})
         return turn
 
-    def attempt(self, kind: str, **options: Any) -> TurnAttempt:
+    def attempt(
+        self, kind: str, *, permits: Sequence[Batch] = (), **options: Any
+    ) -> TurnAttempt:
         """An attempt at a job that does `steps`."""
         self.submit(kind, **options)
-        return self.of(self.claim())
+        return self.of(self.claim(), permits)
 
-    def of(self, turn: Turn) -> TurnAttempt:
-        kind = self.registry[turn.kind]
-        return TurnAttempt(turn, kind, Tenure(self.worker), arrived_s=0.0, bench=self.bench)
+    def of(self, turn: Turn, permits: Sequence[Batch] = ()) -> TurnAttempt:
+        kind, tenure = self.registry[turn.kind], Tenure(self.worker)
+        return TurnAttempt(turn, kind, tenure, arrived_s=0.0, bench=self.bench, permits=permits)
 
     def settle(self, attempt: TurnAttempt) -> Verdict:
         """Run an attempt, and have the store told what its transaction has not told it."""

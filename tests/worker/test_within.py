@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from threading import Thread
 from typing import Any
 
@@ -20,6 +21,7 @@ from timeball.core.states import Ending, State
 from timeball.worker.attempt import TurnAttempt
 from timeball.worker.config import WorkerConfig
 from timeball.worker.loop import Worker
+from timeball.worker.permits import Batch
 
 # Kept iff accepted
 
@@ -48,6 +50,32 @@ def test_what_a_job_writes_that_does_not_succeed_is_gone(bank: Bank, kind: str, 
     assert bank.settle(attempt) is Verdict.ACCEPTED
     assert bank.effects() == 0
     assert bank.state(attempt) in {State.SCHEDULED, State.CANCELLED}
+
+
+@both
+def test_a_permit_that_runs_out_while_a_transaction_begins_starts_nothing(
+    bank: Bank, kind: str
+) -> None:
+    permits = Batch([("kind:x", 1)], 1, at=0.0, asked_s=(0.0, 0.0), ring=lambda: None)
+
+    class Slow:  # has lent a transaction when the permit has run out
+        def begin(self) -> Any:
+            permits.ends_s = time.monotonic()
+            return bank.store.transactions.begin()
+
+        def begin_async(self) -> Any:
+            permits.ends_s = time.monotonic()
+            return bank.store.transactions.begin_async()
+
+    permits.ends_s = float("inf")
+    bank.steps = [INSERT]
+    bank.bench = bank.bench._replace(transactions=Slow())  # type: ignore[arg-type]  # a part of it
+    attempt = bank.attempt(kind, permits=[permits])
+    assert bank.settle(attempt) is Verdict.ACCEPTED
+    assert bank.effects() == 0
+    (history,) = bank.store.histories()
+    (ending,) = history.endings
+    assert (ending.ending, ending.reason, ending.began_at) == (Ending.RELEASED, "rate", None)
 
 
 @both

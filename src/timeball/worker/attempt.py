@@ -94,7 +94,7 @@ class TurnAttempt:
     """
 
     __slots__ = (
-        "_apart", "_arrived_s", "_began_s", "_bench", "_permits", "_start_s", "accepted",
+        "_apart", "_arrived_s", "_began_s", "_bench", "_permits", "accepted",
         "is_async", "kind", "lock_ns", "stop", "tenure", "turn", "unwanted",
     )  # fmt: skip
 
@@ -119,7 +119,6 @@ class TurnAttempt:
         self._began_s: float | None = None
         self._bench = bench
         self._permits = permits
-        self._start_s: float | None = None
 
     @property
     def variables(self) -> None:
@@ -127,14 +126,13 @@ class TurnAttempt:
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""
-        if self._permits and not self._may_start():
-            return self.unbegun(RATE_SPENT)
         if self.kind.transactional:
             return self._run_within()
         if self.kind.exclusive:
             return self._run_alone()
         if self._apart is None:
-            self._begin()
+            if not self._begin():
+                return self.unbegun(RATE_SPENT)
             return self._end(carry_out(self.kind, self.turn, self.stop, self._lent()))
         # What has begun when a worker dies may be what kills it: next time it can kill itself only.
         with _SUSPECTS if self.turn.crashes else nullcontext():
@@ -144,11 +142,10 @@ class TurnAttempt:
         """Carry it out on this event loop."""
         if self.stop.raised:  # before its task had taken a step, so nothing has cancelled that
             return self.unbegun()
-        if self._permits and not self._may_start():
-            return self.unbegun(RATE_SPENT)
         if self.kind.transactional:
             return await self._run_within_async()
-        self._begin()
+        if not self._begin():
+            return self.unbegun(RATE_SPENT)
         return self._end(await carry_out_async(self.kind, self.turn, self.stop, self._lent()))
 
     def _lent(self, connection: Any = None) -> Lent:
@@ -167,7 +164,8 @@ class TurnAttempt:
             parents = [] if read is None else read(self.turn.job_id)
         except StoreUnavailable:
             return self._put_off()
-        self._begin()
+        if not self._begin():
+            return self.unbegun(RATE_SPENT)
         return self._end(run_apart(runner, self.kind, self.turn, self.stop, parents))
 
     def _run_alone(self) -> Settlement:
@@ -189,7 +187,8 @@ class TurnAttempt:
             return self._without_database()
         try:
             with transactions.begin() as own:
-                self._begin()
+                if not self._begin():
+                    return self.unbegun(RATE_SPENT)
                 outcome = carry_out(self.kind, self.turn, self.stop, self._lent(own.connection))
                 if isinstance(outcome, Returned):
                     own.settle(self.tenure.worker, self._settlement(outcome))
@@ -208,7 +207,9 @@ class TurnAttempt:
             return self._put_off()
         except asyncio.CancelledError:
             return self.unbegun()
-        self._begin()
+        if not self._begin():
+            await _to_its_end(stack.aclose())
+            return self.unbegun(RATE_SPENT)
         lent = self._lent(own.connection)
         outcome = await carry_out_async(self.kind, self.turn, self.stop, lent)
 
@@ -231,7 +232,8 @@ class TurnAttempt:
         return decide(self.turn, Snoozed(_REST_S), _UNBEGUN, self.kind.retry, 0.0)
 
     def _without_database(self) -> Settlement:
-        self._begin()
+        if not self._begin():
+            return self.unbegun(RATE_SPENT)
         return self._end(Raised(error_type="UsageError", error=_NO_DATABASE, again=False))
 
     def unbegun(self, reason: str = "stopped") -> Settlement:
@@ -247,18 +249,18 @@ class TurnAttempt:
         """Return the settlement for an attempt that has not ended and is not waited for."""
         return self._settlement(Unbegun("stopped"))
 
-    def _may_start(self) -> bool:
-        """Use its permits; False: one has run out."""
-        self._start_s = now_s = time.monotonic()
-        return all(batch.use(now_s) for batch in self._permits)
-
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """Use its permits, right before the call, and begin; False: one has run out."""
+        now_s = time.monotonic()
+        if not all(batch.use(now_s) for batch in self._permits):
+            return False
         if self._bench.begun is not None:
             self._bench.begun.mark(self.turn.job_id, self.turn.turn)
-        self._began_s = time.monotonic() if self._start_s is None else self._start_s
+        self._began_s = now_s
         herald = self._bench.herald
         if herald is not None:
-            herald(self.tenure.worker, self.turn, self._began_at(self._began_s), self.lock_ns)
+            herald(self.tenure.worker, self.turn, self._began_at(now_s), self.lock_ns)
+        return True
 
     def _began_at(self, began_s: float) -> float:
         began_at = self.turn.granted_at + (began_s - self._arrived_s)
