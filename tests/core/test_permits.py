@@ -157,6 +157,25 @@ def test_a_long_window_is_kept_in_few_grants() -> None:
     assert len(permits.grants) < 600
 
 
+@given(before=rates(), rate=rates() | st.none(), asks=ASKS, rest_us=st.integers(0, 90_000 * S))
+@settings(max_examples=200, deadline=None)
+def test_what_is_idle_is_as_good_as_new(
+    before: Rate, rate: Rate | None, asks: list, rest_us: int
+) -> None:
+    law, permits, now = Law.of(before), Permits(), 10**15
+    for wait_us, want, *_ in asks:
+        now += wait_us
+        got = min(want, permits.room(law, now))
+        if got:
+            permits.take(law, now, got)
+    now += rest_us
+    law = None if rate is None else Law.of(rate)
+    if permits.is_idle(law, now):
+        assert rest_us >= 86_400 * S or not permits.grants
+        assert law is None or permits.room(law, now) == law.at_once
+    assert permits.is_idle(law, now + 2 * 86_400 * S)
+
+
 def test_a_start_too_many_is_found() -> None:
     rows = [Start("queue:q", Rate(2), at) for at in (0, 1, 999_999)]
     (violation,) = rate_violations(rows)

@@ -13,6 +13,7 @@ from timeball.core.permits import proofs, rate_violations
 from timeball.core.rate import Rate
 from timeball.core.records import Turn
 from timeball.core.states import Ending, State
+from timeball.core.upkeep import Keep
 from timeball.store.limiting import RATE_SPENT, Ask, Spent
 
 SHAPES = [Rate(5), Rate(5, burst=3), Rate(40, spread=True), Rate(3, per_s=10), Rate(2, per_s=0.5)]
@@ -91,6 +92,20 @@ def test_permits_do_not_pile_up(world: World) -> None:
         world.store.promote(100)
         assert world.claim(worker) == []
     assert permits(world, "queue:default", want=100) == 5
+
+
+def test_what_is_told_of_permits_after_years_is_not_taken_for_later_ones(world: World) -> None:
+    world.store.limit_starts(Scope.KEY, "k", Rate(1))
+    ask = Ask(["key:k"], 1)
+    (early,) = world.store.permits([ask], []).granted
+    world.travel(1_000 * 86_400)
+    after: tuple[int, ...] | None = ()
+    while after is not None:
+        after = world.store.trim(Keep(), after=after).after
+    (late,) = world.store.permits([ask], []).granted
+    assert (early.permits, late.permits) == (1, 1)
+    told = [Spent("key:k", early.numbers[0], 0, 0)]
+    assert world.store.permits([ask], told).granted[0].permits == 0
 
 
 def test_a_queue_whose_starts_are_limited_is_claimed_by_permits_alone(world: World) -> None:

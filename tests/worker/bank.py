@@ -68,9 +68,7 @@ class Bank:
         (turn,) = self.store.claim(self.worker, limit=1, request=uuid4(), floors={})
         return turn
 
-    def attempt(
-        self, kind: str, *, permits: Sequence[Batch] = (), **options: Any
-    ) -> TurnAttempt:
+    def attempt(self, kind: str, *, permits: Sequence[Batch] = (), **options: Any) -> TurnAttempt:
         """An attempt at a job that does `steps`."""
         self.submit(kind, **options)
         return self.of(self.claim(), permits)

@@ -84,6 +84,7 @@ ELSEWHERE = {
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),
     **dict.fromkeys(("leases", "parents", "logs"), _READING),
     "permits": "what is granted and not used runs out by itself, as is tested without a process",
+    "trim_permits": "deletes in one statement what changes nothing",
     "note": "what a job says while it runs, which decides nothing about any job",
     **dict.fromkeys(("schedule", "schedules", "occurrences", "read_snapshot", "ping"), _READING),
     "in_zone": "only where zone data are older: `fire` follows it, and has a point",

@@ -42,6 +42,7 @@ SETTLING_S: Final = TTL_S
 
 _TTL_US: Final = 1_000_000
 _GUARD_US: Final = 1_000  # for clocks that run 0.1 % apart, and for what records round
+_IDLE_US: Final = 86_400_000_000  # somebody may still tell what became of the last permits
 _SLACK_US: Final = 50_000  # of an even spacing, what may come together
 _GRAINS: Final = 512  # in a window; grants that are over are kept by these, rounded up
 
@@ -129,7 +130,7 @@ class Permits:
         if law.spread:
             self.full = max(self._full(law), now_us * law.starts) + permits * law.window_us
         self._forget(law, now_us)
-        self.last += 1
+        self.last = max(self.last + 1, now_us)  # never again, though all this be forgotten
         self.newest_us = now_us
         self.grants.append(Grant(self.last, now_us + _TTL_US + _GUARD_US, permits))
         return self.last
@@ -153,6 +154,13 @@ class Permits:
                 if law.spread:
                     self.full -= (grant.permits - used) * law.window_us
                 return
+
+    def is_idle(self, law: Law | None, now_us: int) -> bool:
+        """Return whether nothing changes if all this is forgotten; after a day at the earliest."""
+        quiet_us = now_us - self.newest_us - _IDLE_US
+        if law is None:
+            return quiet_us >= 0
+        return quiet_us >= law.window_us and self._full(law) <= now_us * law.starts
 
     def opens_us(self, law: Law, now_us: int) -> int:
         """Return from when on there can be room, by what is known now; now, if there is."""

@@ -60,7 +60,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemoryOperator, MemorySchedules, MemoryLimits, MemoryReading, MemoryLanes):
+class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading, MemoryLanes):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:

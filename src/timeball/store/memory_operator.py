@@ -31,6 +31,9 @@ class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
     def _lapse(self, row: Row) -> None: ...
 
     @abstractmethod
+    def _forget_permits(self) -> None: ...
+
+    @abstractmethod
     def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = ()) -> int: ...
 
     def revive(self, uuids: Sequence[UUID]) -> list[ReviveAnswer]:
@@ -57,6 +60,7 @@ class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
             old = [row for row in page if self._is_old(row, keep)]
             for row in old:
                 self._delete(row)
+            self._forget_permits()
             return Trimmed(len(old), (page[-1].id,) if len(page) == limit else None)
 
     def deleted(self) -> int:

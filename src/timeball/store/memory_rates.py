@@ -101,6 +101,15 @@ class MemoryRates(MemoryQueues):
     def _permits_of(self, name: str) -> Permits:
         return self._permits.setdefault(name, Permits())
 
+    def _forget_permits(self) -> None:
+        """Forget what was granted to keys that are used no longer."""
+        now_us = self._now_us()
+        for name in [*self._permits]:
+            if self._permits[name].is_idle(self._law_of(name), now_us):
+                del self._permits[name]
+                self._opens.pop(name, None)
+                self._patience.pop(name, None)
+
     def _granted(self, ask: Ask, now_us: int) -> Granted:
         laws = {name: law for name in ask.names if (law := self._law_of(name))}
         lines = {row.line for row in self._in_line()}

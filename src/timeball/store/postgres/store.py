@@ -177,7 +177,7 @@ class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
         return [answers.get(uuid, DeleteAnswer.NOT_FOUND) for uuid in uuids]
 
     def trim(self, keep: Keep, *, after: tuple[int, ...] = (), limit: int = 500) -> Trimmed:
-        """See `Store.trim`. First jobs, then leases of which no job is left."""
+        """See `Store.trim`. First jobs, then leases of which no job is left, then permits."""
         kept_s = min((s for s in keep if s is not None), default=None)
         if kept_s is None:
             return Trimmed(0, None)
@@ -186,9 +186,14 @@ class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
                 "trim_jobs", after=sum(after), limit=limit, **keep._asdict()
             )
             return Trimmed(deleted, (0, 0) if job is None else (job,))
-        lane, seq = after
-        ((lane, seq),) = self._run("trim_leases", lane=lane, seq=seq, limit=limit, keep_s=kept_s)
-        return Trimmed(0, None if lane is None else (lane, seq))
+        if len(after) == len(("lane", "seq")):
+            lane, seq = after
+            ((lane, seq),) = self._run(
+                "trim_leases", lane=lane, seq=seq, limit=limit, keep_s=kept_s
+            )
+            return Trimmed(0, (0, 0, -1) if lane is None else (lane, seq))
+        ((opens_us,),) = self._run("trim_permits", after=after[-1], limit=limit)
+        return Trimmed(0, None if opens_us is None else (0, 0, opens_us))
 
     def deleted(self) -> int:
         """See `Store.deleted`."""

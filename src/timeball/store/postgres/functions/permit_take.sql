@@ -24,7 +24,7 @@ BEGIN
             ELSE u.id <> 0 AND u.until > p_now END
         GROUP BY u.id, u.until
     ) AS kept;
-    v_new.last := v_new.last + 1;
+    v_new.last := greatest(v_new.last + 1, p_now);  -- never again, though the row be deleted
     v_new.newest_us := p_now;
     v_new.ids := v_new.ids || v_new.last;
     v_new.untils := v_new.untils || (p_now + 1001000);

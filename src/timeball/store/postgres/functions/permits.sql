@@ -10,6 +10,7 @@ SET enable_seqscan = off
 AS $function$
 DECLARE
     v_names text[];
+    v_locked integer;
     v_now bigint;
     v_rate timeball.limiter;
     v_permit timeball.permit;
@@ -30,13 +31,17 @@ BEGIN
         UNION
         SELECT spent.value ->> 'name' FROM jsonb_array_elements(p_spent) AS spent
     ) AS named;
-    INSERT INTO timeball.permit (name)
-    SELECT u.name FROM unnest(v_names) AS u (name)
-    WHERE NOT EXISTS (SELECT FROM timeball.permit WHERE permit.name = u.name)
-    ORDER BY u.name COLLATE "C"
-    ON CONFLICT DO NOTHING;
-    PERFORM FROM timeball.permit WHERE permit.name = ANY (v_names)
-    ORDER BY permit.name COLLATE "C" FOR UPDATE;
+    LOOP
+        INSERT INTO timeball.permit (name)
+        SELECT u.name FROM unnest(v_names) AS u (name)
+        WHERE NOT EXISTS (SELECT FROM timeball.permit WHERE permit.name = u.name)
+        ORDER BY u.name COLLATE "C"
+        ON CONFLICT DO NOTHING;
+        PERFORM FROM timeball.permit WHERE permit.name = ANY (v_names)
+        ORDER BY permit.name COLLATE "C" FOR UPDATE;
+        GET DIAGNOSTICS v_locked = ROW_COUNT;
+        EXIT WHEN v_locked = cardinality(v_names);  -- else one was idle for long, and has just gone
+    END LOOP;
     v_now := extract(epoch FROM timeball.clock()) * 1000000;
 
     FOR v_spent IN
