@@ -26,6 +26,7 @@ BEGIN
           AND permit.newest_us + coalesce(rate.window_us, 0) <= v_old
           AND (rate.scope IS NULL
             OR timeball.permit_full(permit, rate) <= v_now::numeric * rate.starts)
+        ORDER BY permit.name COLLATE "C"
         FOR UPDATE OF permit SKIP LOCKED
     )
     DELETE FROM timeball.permit WHERE permit.name IN (SELECT idle.name FROM idle);
