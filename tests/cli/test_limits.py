@@ -59,7 +59,7 @@ def test_the_record_proves_that_a_rate_was_kept_or_not(world: World) -> None:
     worker = world.worker()
     world.travel(1)
     world.settle(worker, *[end(world.start(worker)) for _ in range(2)])
-    line = "kind a: at most 2 starts in any 1 s, 2 allowed by 2/s, in 2 starts: kept"
+    line = "kind a: at most 2 starts in any 1 s, 2 allowed by 2/s, in 2 starts on record: kept"
     assert said("limits", "prove", "--kind", "a").strip() == line
     assert "no start on record" in said("limits", "prove", "--queue", "default")
     world.settle(worker, end(world.start(worker)))

@@ -214,6 +214,29 @@ def test_a_key_without_permits_stays_out_of_the_lane_and_delays_nobody(world: Wo
     assert uuids(world.claim(worker)) == [a[1], b[1]]
 
 
+def test_a_backlog_of_a_kind_is_claimed_once_and_then_by_permits_alone(world: World) -> None:
+    """Tenant A has 10,000 jobs in real life, in one lane with the ten of B behind them."""
+    world.store.limit_starts(Scope.KIND, "a", Rate(1))
+    worker = world.worker("a", "b")
+    backlog, seconds = 150, 5
+    for _ in range(backlog):
+        world.submit()
+    b = [world.submit("b") for _ in range(10)]
+    claims = started = 0
+    for second in range(seconds):
+        turns = world.claim(worker)
+        a = [turn for turn in turns if turn.kind == "a"]
+        # B's begin with the first look, whatever A's have to wait for.
+        assert uuids([turn for turn in turns if turn.kind == "b"]) == ([] if second else b)
+        n = permits(world, "kind:a", want=len(a), waited=second > 0)
+        world.settle(worker, *map(end, turns[backlog:]), *map(end, a[:n]), *map(refused, a[n:]))
+        claims, started = claims + len(a), started + n
+        world.travel(2.1)
+        world.store.promote(100)
+    assert started == seconds
+    assert claims == backlog + seconds - 1
+
+
 def test_a_key_that_is_refused_keeps_its_place(world: World) -> None:
     world.store.limit_starts(Scope.KEY, "k", Rate(1))
     worker = world.worker()

@@ -76,7 +76,10 @@ def set_(*, at_once: str | None, rate: str | None, dsn: str | None, **about: Any
 @dsn_option
 @click.pass_context
 def prove(ctx: click.Context, /, *, as_json: bool, dsn: str | None, **about: Any) -> None:
-    """Say from the record how many starts any window had at most; exit 7 if there were too many."""
+    """Say from the record how many starts any window had at most; exit 7 if there were too many.
+
+    A start is on record once its attempt has ended; that of a worker that died is on none.
+    """
     with opened(dsn) as client:
         found = client.prove_rates(**about)
     if as_json:
@@ -94,7 +97,7 @@ def _line(proof: Proof) -> str:
     verdict = f"{len(proof.early)} too early" if proof.early else "kept"
     return (
         f"{name}: at most {proof.most} starts in any {float(proof.rate.per_s):g} s, "
-        f"{proof.allowed} allowed by {proof.rate}, in {proof.starts} starts: {verdict}"
+        f"{proof.allowed} allowed by {proof.rate}, in {proof.starts} starts on record: {verdict}"
     )
 
 
