@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.store.world import World, end, uuids
+from uuid import uuid4
 
-from timeball.core.records import Delivery, Expired, Turn
+import pytest
+from tests.store.world import NOON, World, end, uuids
+
+from timeball.core.outcomes import TURN_MAX
+from timeball.core.records import Delivery, Expired, JobSpec, Turn
 from timeball.core.states import Ending, State
+from timeball.store.memory import MemoryStore
 
 
 def key(turn: Turn) -> tuple[int, int]:
@@ -227,3 +231,15 @@ def test_retiring_who_never_was_does_nothing(world: World) -> None:
     world.submit()
     world.store.retire(world.worker() + 1_000)
     assert world.store.counts() == {State.PENDING: 1}
+
+
+@pytest.mark.parametrize("begun", [None, ()])
+def test_the_memory_store_counts_no_more_turns_than_the_other_one(begun: tuple | None) -> None:
+    store = MemoryStore(lambda: NOON)
+    worker = store.register("w", kinds=["a"], queues=["default"], lease_s=30.0)
+    spec = JobSpec(uuid=uuid4(), kind="a")
+    (added,) = store.submit([spec])
+    store._rows[added.id].turn = TURN_MAX
+    store.claim(worker, limit=1, request=uuid4(), floors={})
+    assert store.expire(worker, beat=None, begun=begun) == Expired(0, 0, 1, 0)
+    assert (store.get(spec.uuid).state, store.get(spec.uuid).reason) == (State.FAILED, "turns")

@@ -386,7 +386,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading, 
             row = self._rows[turn.job_id]
             keys |= self._free(row)
             began = begun is None or (turn.job_id, turn.turn) in begun
-            ending, reason = crash(row) if began else (Ending.RELEASED, None)
+            ending, reason = crash(row, began=began)
             # Nobody can say when it began; not before it was granted.
             began_at = turn.granted_at if began else None
             end = Settlement(*turn[:4], ending, reason, began_at=began_at)

@@ -24,7 +24,7 @@ from timeball.core.history import (
 from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
 from timeball.core.notes import LogLine, Progress
-from timeball.core.outcomes import UNCOMMITTED
+from timeball.core.outcomes import TURN_MAX, UNCOMMITTED
 from timeball.core.payload import decode_value
 from timeball.core.queues import QUEUE_PAUSED
 from timeball.core.records import Delivery, Job, JobSpec, Settlement, Turn
@@ -189,8 +189,12 @@ def spent(row: Row) -> Tally:
     )
 
 
-def crash(row: Row) -> tuple[Ending, str | None]:
-    """Return how a turn ends whose worker died in the middle of it."""
+def crash(row: Row, *, began: bool = True) -> tuple[Ending, str | None]:
+    """Return how a turn ends whose worker died in the middle of it, or before it began."""
+    if row.turn >= TURN_MAX:
+        return Ending.FAILED, "turns"
+    if not began:
+        return Ending.RELEASED, None
     if row.spec.delivery is Delivery.AT_MOST_ONCE:
         return Ending.FAILED, "lost"
     if spent(row).crashes + 1 >= row.spec.max_crashes:

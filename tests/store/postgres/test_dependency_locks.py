@@ -81,6 +81,21 @@ def test_what_a_job_has_deferred_is_checked_before_a_scheduler_lock_is_taken(
     other.run("DROP TABLE public.paid")
 
 
+def test_a_worker_that_stands_still_before_its_commit_holds_the_graph_for_seconds_only(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,) = running(ledger, 1)
+    job = session()
+    patience = "SELECT current_setting('idle_in_transaction_session_timeout')"
+    before = job.run(patience)
+    ((xid,),) = job.begin().verb("begin_within")
+    assert job.run(patience) == before  # its own code may take as long as it likes
+    job.verb("settle_within", xid=xid, **settle_of(worker, turn))
+    assert job.run(patience) == [("10s",)]
+    job.commit()
+    assert job.run(patience) == before
+
+
 @pytest.mark.parametrize("form", ['"{}"', '{{"job": "{}"}}', '["{}"]', '[{{}}, {{"job": "{}"}}]'])
 def test_parents_in_another_form_are_refused_and_never_overlooked(
     ledger: PostgresStore, session: Make, form: str
