@@ -53,7 +53,7 @@ def table() -> Iterator[BegunTable]:
 def guarded(table: BegunTable) -> tuple[Time, Guard]:
     time = Time()
     guard = Guard(table, LEASE_S, monotonic_ns=time)
-    guard.registered(time.ns)
+    guard.registered(1, time.ns)
     return time, guard
 
 
@@ -63,7 +63,7 @@ def guarded(table: BegunTable) -> tuple[Time, Guard]:
 def test_an_attempt_is_stopped_after_half_a_lease_without_a_beat(table: BegunTable) -> None:
     time, guard = guarded(table)
     stop = StopSign()
-    assert guard.admit(stop)
+    assert guard.admit(stop, 1)
     time.ns += int(STOP_AT * LEASE_S * SECOND) - 1
     guard.look()
     assert not stop.raised
@@ -72,10 +72,25 @@ def test_an_attempt_is_stopped_after_half_a_lease_without_a_beat(table: BegunTab
     assert stop.raised
 
 
+def test_a_turn_of_an_earlier_registration_never_begins_under_a_later_one(
+    table: BegunTable,
+) -> None:
+    """Its worker was given up between the grant and the start: the turn is somebody else's."""
+    time, guard = guarded(table)
+    running = StopSign()
+    assert guard.admit(running, 1)
+    guard.expired()
+    assert running.raised
+    assert not guard.admit(StopSign(), 1)
+    guard.registered(2, time.ns)
+    assert not guard.admit(StopSign(), 1)
+    assert guard.admit(StopSign(), 2)
+
+
 def test_a_beat_puts_it_off(table: BegunTable) -> None:
     time, guard = guarded(table)
     stop = StopSign()
-    assert guard.admit(stop)
+    assert guard.admit(stop, 1)
     for _ in range(10):
         time.ns += int(0.4 * LEASE_S * SECOND)
         table.hear(time.ns)
@@ -94,29 +109,21 @@ def test_a_beat_counts_from_when_it_was_asked_for_and_a_late_answer_takes_none_b
 def test_none_begins_while_its_worker_is_cut_off(table: BegunTable) -> None:
     time, guard = guarded(table)
     time.ns += int(STOP_AT * LEASE_S * SECOND)
-    assert not guard.admit(StopSign())
+    assert not guard.admit(StopSign(), 1)
     assert table.exclusive == 0
     table.hear(time.ns)
-    assert guard.admit(StopSign())
+    assert guard.admit(StopSign(), 1)
 
 
 def test_the_supervisor_sees_how_many_are_left(table: BegunTable) -> None:
     _, guard = guarded(table)
     stops = [StopSign(), StopSign()]
     for stop in stops:
-        guard.admit(stop)
+        guard.admit(stop, 1)
     assert table.exclusive == 2
     guard.leave(stops[0])
     assert table.exclusive == 1
     assert table.begun() == set(), "no turn is read where the beats are noted"
-
-
-def test_who_was_given_up_stops_what_is_exclusive_at_once(table: BegunTable) -> None:
-    _, guard = guarded(table)
-    stop = StopSign()
-    guard.admit(stop)
-    guard.stop()
-    assert stop.raised
 
 
 def test_the_last_means_is_used_after_the_first_and_before_the_lease_is_over() -> None:

@@ -173,7 +173,7 @@ class TurnAttempt:
         guard, alone = self._bench.guard, self._bench.alone
         assert guard is not None
         assert alone is not None
-        if not guard.admit(self.stop):
+        if not guard.admit(self.stop, self.tenure.worker):
             return self._put_off()
         try:
             return self._run_apart(alone)

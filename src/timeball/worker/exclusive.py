@@ -50,15 +50,23 @@ class Guard:
         self._monotonic_ns = monotonic_ns
         self._lock = Lock()
         self._running: set[StopSign] = set()
+        self._worker: int | None = None
 
-    def registered(self, asked_ns: int) -> None:
+    def registered(self, worker: int, asked_ns: int) -> None:
         """Note that the worker was registered at that instant, or a moment later."""
-        self._table.hear(asked_ns)
-
-    def admit(self, stop: StopSign) -> bool:
-        """Return whether an exclusive attempt may begin; then `leave` must follow its end."""
         with self._lock:
-            if self._is_late():
+            self._worker = worker
+            self._table.hear(asked_ns)
+
+    def admit(self, stop: StopSign, worker: int) -> bool:
+        """Return whether an exclusive attempt may begin; then `leave` must follow its end.
+
+        Args:
+            stop: Its sign.
+            worker: Under which registration its turn was granted: that must be the present one.
+        """
+        with self._lock:
+            if worker != self._worker or self._is_late():
                 return False
             self._running.add(stop)
             self._table.exclusive = len(self._running)
@@ -79,6 +87,12 @@ class Guard:
         """Stop the attempts if no beat was answered for half a lease."""
         if self._running and self._is_late():
             self.stop()
+
+    def expired(self) -> None:
+        """Stop them, and admit none before the worker has registered anew."""
+        with self._lock:
+            self._worker = None
+        self.stop()
 
     def stop(self) -> None:
         """Stop them: their turns may be somebody else's soon, or are already."""

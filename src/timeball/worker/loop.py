@@ -167,7 +167,7 @@ class Worker:
             _log.warning("%s", error)
             self._kernel.withdraw()
             if self._bench.guard is not None:
-                self._bench.guard.stop()
+                self._bench.guard.expired()
             self._tenure = self._request = None
             self._outages, self._doubtful = 0, True
 
@@ -180,7 +180,7 @@ class Worker:
         worker = self._store.register(name, kinds=kinds, queues=queues, lease_s=lease_s)
         self._tenure = Tenure(worker)
         if self._bench.guard is not None:
-            self._bench.guard.registered(asked_ns)
+            self._bench.guard.registered(worker, asked_ns)
         if self._on_registered is not None:
             self._on_registered(worker)
 
