@@ -29,10 +29,9 @@ from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import statement
 from timeball.worker.beat import Beat
 from timeball.worker.config import WorkerConfig
-from timeball.worker.deadlines import Deadlines
-from timeball.worker.linking import Linking
 from timeball.worker.loop import Worker
 from timeball.worker.retention import Retention
+from timeball.worker.rounds import deadlines, linking
 from timeball.worker.sweeper import Sweeper
 from timeball.worker.ticker import Ticker
 
@@ -130,7 +129,7 @@ def main(dsn: str, folder: Path, *point: str) -> None:
     signal.signal(signal.SIGTERM, lambda _number, _frame: worker.stop())
     beat = Beat(PostgresStore(dsn), lambda: alive, alive.difference_update, lease_s=LEASE_S)
     keep = Keep(succeeded_s=3600.0, others_s=3600.0)
-    duties = (Ticker(store), Deadlines(store), Linking(store), Retention(store, keep))
+    duties = (Ticker(store), deadlines(store), linking(store), Retention(store, keep))
     for duty in (*duties, Sweeper(store), beat):
         Thread(target=duty.run, args=(stop,), daemon=True).start()
     Thread(target=store.listen, args=(worker.wake, stop), daemon=True).start()

@@ -33,12 +33,11 @@ from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
 from timeball.worker.child import EX_TEMPFAIL, Load
 from timeball.worker.config import WorkerConfig
-from timeball.worker.deadlines import Deadlines
 from timeball.worker.exclusive import STOP_AT
-from timeball.worker.linking import Linking
 from timeball.worker.place import Place
 from timeball.worker.process import ChildProcess
 from timeball.worker.retention import Retention
+from timeball.worker.rounds import deadlines, linking
 from timeball.worker.sweeper import Deaths, Sweeper
 from timeball.worker.telemetry import Crew, Telemetry
 from timeball.worker.ticker import Ticker
@@ -212,8 +211,8 @@ class Supervisor:
         self._telemetry.start()
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
-            self._duty("deadlines", Deadlines(self._store).run, quiet),
-            self._duty("linking", Linking(self._store).run, quiet),
+            self._duty("deadlines", deadlines(self._store).run, quiet),
+            self._duty("linking", linking(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
             self._duty("sweeper", self._sweeper().run, quiet),
             self._duty("beat", self._beat().run, over),

@@ -32,7 +32,7 @@ LOOP_MAX_S: Final = 10.0
 
 _STORE_S: Final = 2.0
 _FRESH_S: Final = 1.0
-_AWAY: Final = {(families.STORE_UP.name, ()): [0]}
+_AWAY: Final[dict[Key, list[int]]] = {(families.STORE_UP.name, ()): [0]}
 
 
 class Crew(NamedTuple):

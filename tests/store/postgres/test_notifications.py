@@ -15,9 +15,8 @@ from tests.store.postgres.sessions import claim_all, submit, worker_of
 from timeball.core.records import JobSpec
 from timeball.core.upkeep import Keep
 from timeball.store.postgres import PostgresStore
-from timeball.worker.deadlines import Deadlines
-from timeball.worker.linking import Linking
 from timeball.worker.retention import Retention
+from timeball.worker.rounds import deadlines, linking
 from timeball.worker.sweeper import Sweeper
 from timeball.worker.ticker import Ticker
 
@@ -118,7 +117,7 @@ def test_the_duties_of_an_idle_supervisor_ask_a_bounded_number_of_questions_a_mi
 
     monkeypatch.setattr(door, "_rows", count)
     worker_of(ledger)
-    for duty in (Deadlines(ledger), Linking(ledger), Retention(ledger, Keep()), Sweeper(ledger)):
+    for duty in (deadlines(ledger), linking(ledger), Retention(ledger, Keep()), Sweeper(ledger)):
         duty.run(Minute())
     duties = asked.total()
     Ticker(ledger).tick()  # which rests until the next full second

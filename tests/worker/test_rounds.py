@@ -1,15 +1,17 @@
-"""Edges are linked twice a second, outages or not."""
+"""Late jobs are skipped and edges are linked at intervals, outages or not."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Event
 
 import pytest
 from tests.store.world import Clock
 
 from timeball.errors import StoreUnavailable
+from timeball.store.base import Store
 from timeball.store.memory import MemoryStore
-from timeball.worker.linking import BATCH, Linking
+from timeball.worker.rounds import BATCH, Rounds, deadlines, linking
 
 
 class Told(MemoryStore):
@@ -26,6 +28,8 @@ class Told(MemoryStore):
             raise StoreUnavailable("away")
         return answer
 
+    lapse = link
+
 
 class Rests(Event):
     """Set once so many rests were taken."""
@@ -39,11 +43,12 @@ class Rests(Event):
         return len(self.taken) > self.count
 
 
+@pytest.mark.parametrize(("duty", "rest_s"), [(deadlines, 1.0), (linking, 0.5)])
 def test_it_goes_on_at_once_while_there_are_more_and_outlives_an_outage(
-    caplog: pytest.LogCaptureFixture,
+    duty: Callable[[Store], Rounds], rest_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, stop = Told(BATCH, 3, None, 0), Rests(4)
-    Linking(store).run(stop)
-    assert stop.taken == [0.5, 0.0, 0.5, 0.5, 0.5]
+    duty(store).run(stop)
+    assert stop.taken == [rest_s, 0.0, rest_s, rest_s, rest_s]
     assert store.answers == []
     assert "wait for the store" in caplog.text
