@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -28,6 +29,7 @@ from timeball.store.postgres.roles import (
     Role,
     grants,
     role_name,
+    seal,
 )
 
 PASSWORD = "a word"
@@ -66,6 +68,19 @@ REFUSED: dict[Role, set[str]] = {
     Role.OPERATOR: OWNER | WORKER,
     Role.READER: OWNER | WORKER | CLIENT | OPERATOR | WORKER_AND_CLIENT | {"move_in"},
 }
+
+TRAP = """
+CREATE TABLE trap.caught (who text);
+CREATE FUNCTION trap.same(uuid, uuid) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN
+    INSERT INTO trap.caught VALUES (current_user);
+    RETURN $1::text = $2::text;
+END$$;
+CREATE OPERATOR trap.= (FUNCTION = trap.same, LEFTARG = uuid, RIGHTARG = uuid);
+CREATE TEMP TABLE job (id bigint, uuid uuid, key text);
+CREATE TEMP TABLE ended (job_id bigint, turn integer);
+CREATE TYPE pg_temp.regclass AS ENUM ('a');
+SET search_path = pg_temp, trap, pg_catalog;
+"""
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +158,34 @@ def test_verbs_alone_have_their_owners_rights_on_a_pinned_search_path(server: st
     assert _names(server, f"SELECT proname FROM pg_proc WHERE {definer}") == set(VERBS)
     pinned = "'search_path=pg_catalog, pg_temp' = ANY (proconfig)"
     assert _names(server, f"SELECT proname FROM pg_proc WHERE {definer} AND {pinned}") == set(VERBS)
+
+
+@pytest.fixture
+def trap(direct: str, logins: dict[Role, str]) -> Iterator[psycopg.Connection[Any]]:
+    """A client's connection where names of verbs mean its own objects, which note who calls."""
+    with psycopg.connect(direct, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA trap AUTHORIZATION as_client")
+        with psycopg.connect(logins[Role.CLIENT], autocommit=True) as client:
+            client.execute(TRAP.encode())
+            yield client
+        owner.execute(b"DROP SCHEMA trap CASCADE")
+        owner.execute(seal().encode())
+
+
+def test_a_verb_runs_nothing_that_its_caller_has_put_in_the_way(
+    trap: psycopg.Connection[Any], store: PostgresStore, direct: str
+) -> None:
+    """Operators in front of the system's, tables and types in front of ours."""
+    cancel, caught = "SELECT timeball.cancel(%s)", "SELECT who FROM trap.caught"
+    first, second = submit(store, 2)
+    assert trap.execute(cancel, [first.uuid]).fetchone() == ("cancelled",)
+    assert trap.execute(caught).fetchall() == []
+    assert store.get(first.uuid).state is State.CANCELLED
+    trap.execute("DROP TYPE pg_temp.regclass")  # a verb on its caller's path would only fail by it
+    with psycopg.connect(direct, autocommit=True) as owner:
+        owner.execute("ALTER FUNCTION timeball.cancel RESET search_path")
+        assert trap.execute(cancel, [second.uuid]).fetchone() == ("cancelled",)
+        assert (owner.info.user,) in trap.execute(caught).fetchall()
 
 
 def test_no_verb_builds_sql_from_what_it_is_given() -> None:
