@@ -40,7 +40,7 @@ STATEMENTS = sorted(
 )
 OWNER = {"create_schema", "migration_applied", "migration_table"}
 WORKER = {
-    *("admit", "beat", "claim", "expire", "lapse", "link", "note", "permits", "promote"),
+    *("admit", "beat", "claim", "expire", "lapse", "note", "permits", "promote"),
     *("register", "settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
     "trim_permits",
 }
@@ -54,6 +54,7 @@ WORKER_AND_CLIENT = {
         "admit_keys",
         "ensure_lanes",
         "fire",
+        "link",
         "notify",
         "pause",
         "remove",

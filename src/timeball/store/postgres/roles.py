@@ -108,12 +108,12 @@ READS: Final = (
 
 VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
     {
-        **dict.fromkeys(("claim", "expire", "lapse", "link", "note", "permits"), _WORKER),
+        **dict.fromkeys(("claim", "expire", "lapse", "note", "permits"), _WORKER),
         **dict.fromkeys(("admit", "promote", "register", "settle"), _WORKER),
         **dict.fromkeys(("trim_jobs", "trim_leases", "trim_permits"), _WORKER),
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
-        **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "wake"), _WRITING),
+        **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "link", "wake"), _WRITING),
         "move_in": (*_WORKER, *_OPERATOR),
         "delete_jobs": _OPERATOR,
     }
