@@ -104,6 +104,7 @@ def test_a_worker_and_a_client_need_no_right_that_their_role_has_not(
             web.submit("flaky"),
             web.submit("pays"),
         ]
+        until(lambda: web.logs(parent), "its line is kept")  # before its process may die
         bad = [web.submit("dies"), web.submit("quits")]
         cancel_twice(web)
         assert [job.wait(40).state for job in bad] == [State.FAILED, State.CANCELLED]
@@ -112,7 +113,6 @@ def test_a_worker_and_a_client_need_no_right_that_their_role_has_not(
         left = (State.PENDING, State.RUNNING, State.SCHEDULED, State.WAITING)
         until(lambda: not any(map(web.counts().get, left)), "all have ended")
         assert {web.get(job).state for job in jobs} == {State.SUCCEEDED}
-        assert web.logs(parent)
     again = home.start("worker", *words, *quick, "--dsn", users["runner"])
     with again, tb.connect(users["web"]) as web:  # it looks at what is too old as it starts
         gone = "what has succeeded has been deleted"
