@@ -26,6 +26,7 @@ listen_port = {own}
 unix_socket_dir = {folder}
 auth_type = trust
 auth_file = {folder}/users
+admin_users = {user}
 pool_mode = transaction
 default_pool_size = 20
 max_client_conn = 500
@@ -51,7 +52,13 @@ def pgbouncer(dsn: str) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="timeball-pool-"))
     settings = folder / "settings"
     settings.write_text(
-        SETTINGS.format(host=known["host"], port=known.get("port", 5432), own=PORT, folder=folder)
+        SETTINGS.format(
+            host=known["host"],
+            port=known.get("port", 5432),
+            user=known["user"],
+            own=PORT,
+            folder=folder,
+        )
     )
     (folder / "users").write_text(f'"{known["user"]}" "{known["password"]}"\n')
     words = [path, "-q", str(settings)]
@@ -72,6 +79,13 @@ def pgbouncer(dsn: str) -> Iterator[str]:
         process.kill()
         process.wait()
         shutil.rmtree(folder)
+
+
+def forget_sessions(dsn: str) -> None:
+    """Have it make new connections to the server, for what was SET in an old one would be met."""
+    admin = psycopg.conninfo.make_conninfo(dsn, dbname="pgbouncer")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute("RECONNECT")
 
 
 def _await(dsn: str, process: subprocess.Popen[bytes]) -> None:

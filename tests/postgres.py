@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.pgbouncer import pgbouncer
+from tests.pgbouncer import forget_sessions, pgbouncer
 
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import Connections
@@ -47,8 +47,10 @@ def pooler(server: str, request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 
 @pytest.fixture
-def direct(server: str) -> str:
+def direct(server: str, pooler: str | None) -> str:
     """The DSN of the migrated database, empty; no proxy in between."""
+    if pooler is not None:
+        forget_sessions(pooler)
     with psycopg.connect(server, autocommit=True) as connection:
         tables = ", ".join(f"timeball.{table}" for table in TABLES)
         connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
