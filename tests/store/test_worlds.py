@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import psycopg
 import pytest
 from tests.store.postgres_world import postgres_world
@@ -15,6 +13,6 @@ def test_the_clock_of_a_test_is_not_met_by_the_next_one(dsn: str, turn: str) -> 
         found = connection.execute("SELECT current_setting('timeball.now', true)").fetchone()
     assert found in {(None,), ("",)}, turn
     world = postgres_world(dsn)
-    world.travel(timedelta(hours=1))
+    world.travel(3_600)
     assert world.store.counts() == {}
     world.store.close()
