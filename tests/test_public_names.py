@@ -7,8 +7,8 @@ NAMES = {
     "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
     "Delivery", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry", "Scheduler",
     "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable", "TimeballError",
-    "UsageError", "__version__", "command", "connect", "connect_async", "cron", "http", "job",
-    "sql",
+    "UsageError", "__version__", "chain", "chord", "command", "connect", "connect_async", "cron",
+    "draft", "group", "http", "job", "sql",
 }  # fmt: skip
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from timeball.action.context import Cancel as Cancel
     from timeball.action.context import Context as Context
     from timeball.action.context import Snooze as Snooze
+    from timeball.action.draft import draft as draft
+    from timeball.action.flow import chain as chain
+    from timeball.action.flow import chord as chord
+    from timeball.action.flow import group as group
     from timeball.action.http_kind import http as http
     from timeball.action.own_command import command as command
     from timeball.action.registry import cron as cron
@@ -65,10 +69,14 @@ _HOMES = {
     "StoreUnavailable": "errors",
     "TimeballError": "errors",
     "UsageError": "errors",
+    "chain": "action.flow",
+    "chord": "action.flow",
     "command": "action.own_command",
     "connect": "client",
     "connect_async": "client",
     "cron": "action.registry",
+    "draft": "action.draft",
+    "group": "action.flow",
     "http": "action.http_kind",
     "job": "action.registry",
     "sql": "action.sql_kind",

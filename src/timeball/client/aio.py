@@ -9,7 +9,9 @@ from types import EllipsisType, TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+from timeball.action.draft import Draft
 from timeball.action.job_call import JobCall
+from timeball.client.drafts import draft_specs
 from timeball.client.schedules import Backfill
 from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
@@ -62,6 +64,14 @@ class AsyncClient:
     ) -> list[Handle]:
         """See `Client.submit_many`."""
         return await asyncio.to_thread(self.client.submit_many, job, each, **options)
+
+    async def submit_all(self, drafts: Iterable[Draft], *, connection: Any = None) -> list[Handle]:
+        """See `Client.submit_all`; `connection` is a psycopg `AsyncConnection`."""
+        if connection is None:
+            return await asyncio.to_thread(self.client.submit_all, drafts)
+        specs = draft_specs(drafts)
+        added = await self.client.within("submit_within_async")(connection, specs)
+        return [Handle(self.client, job.uuid, job.id) for job in added]
 
     async def cancel(self, job: Handle | UUID) -> CancelAnswer:
         """See `Client.cancel`."""

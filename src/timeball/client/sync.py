@@ -14,8 +14,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
+from timeball.action.draft import Draft
 from timeball.action.job_call import JobCall
 from timeball.chance import new_uuid
+from timeball.client.drafts import draft_specs
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
 from timeball.client.queues import Queues
@@ -135,6 +137,28 @@ class Client(Schedules, Operator, Limits, Queues):
         if unknown:
             raise UsageError(f"{', '.join(sorted(unknown))}: not an option of submit_many")
         return self.submit_specs(job_specs(job, each, options))
+
+    def submit_all(self, drafts: Iterable[Draft], *, connection: Any = None) -> list[Handle]:
+        """Add different jobs, with edges among them, all or none; return their handles in order.
+
+        Args:
+            drafts: Of `tb.draft`, or what `tb.chain`, `tb.group` and `tb.chord` make of them; at
+                most 10,000. Each may name jobs that exist, and drafts before it, in its `after`.
+            connection: Your own open psycopg connection: they are there if and only if you commit.
+
+        Raises:
+            UsageError: One of them can never work, and what to write instead.
+            UniqueClash: Another job holds a unique key, and does not give way.
+            QueueFull: Too many jobs wait in the queue; see `limit_depth`.
+            StoreUnavailable: Try again with the same drafts: those that are there are not added
+                again.
+        """
+        specs = draft_specs(drafts)
+        if connection is None:
+            added = self.store.submit(specs)
+        else:
+            added = self.within("submit_within")(connection, specs)
+        return [Handle(self, job.uuid, job.id) for job in added]
 
     def submit_specs(self, specs: Sequence[JobSpec]) -> list[Handle]:
         """Add jobs that were checked before and return their handles, in order."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 
+from timeball.action.draft import Draft
 from timeball.action.job_call import JobCall
 from timeball.engine.crews import LoopCrew
 from timeball.engine.handles import AsyncHandle, Work
@@ -90,6 +91,15 @@ class AsyncScheduler(Views):
     ) -> list[AsyncHandle[Any]]:
         """Add one job for each mapping of arguments, with the same options; return handles."""
         return [await self.submit(call, **arguments, **options) for arguments in each]
+
+    async def submit_all(self, drafts: Iterable[Draft]) -> list[AsyncHandle[Any]]:
+        """Add different jobs, with edges among them, all or none. See `Scheduler.submit_all`."""
+        if not self._crew.is_open:
+            self._crew.open()
+        if self._engine.room is not None:
+            await self._engine.enter_room_async()
+        handles: list[AsyncHandle[Any]] = self._engine.submit_all(drafts)
+        return handles
 
     async def map(
         self, call: Callable[..., Any], /, *iterables: Iterable[Any], **options: Any

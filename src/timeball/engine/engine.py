@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from timeball import chance
+from timeball.action.draft import Draft, together
 from timeball.action.job_call import JobCall
 from timeball.core.audit import Violation
 from timeball.core.limiter import limiter_of
@@ -32,6 +33,7 @@ from timeball.engine.chronicle import (
     history_of,
     violations_in,
 )
+from timeball.engine.drafts import drafted
 from timeball.engine.handles import Attempt, Work
 from timeball.engine.lanes import Lanes, aging_ns
 from timeball.engine.options import Options
@@ -110,13 +112,33 @@ class Engine:
         work = self._new_job(call, args, kwargs)
         if type(work.id) is str and self._named.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
-        work.ready_ns = self.clock_ns()
-        self.agenda.inbox.append(work)
+        self._take_in([work])
+        return work
+
+    def submit_all(self, drafts: Iterable[Draft]) -> list[Any]:
+        """Add jobs with edges among them, all or none, and return their handles."""
+        if self.closed:
+            raise self.refusal()
+        works = drafted(together(drafts), self._new_job)
+        named = {work.id: work for work in works if isinstance(work.id, str)}
+        taken = next((name for name in named if name in self._named), None)
+        if taken is not None:
+            raise UsageError(f"a job {taken!r} is here already: write another id")
+        self._named |= named
+        if self.room is not None and works and self.crew.current() is None:
+            self.room.take_more(len(works) - 1)
+        self._take_in(works)
+        return works
+
+    def _take_in(self, works: Sequence[Work]) -> None:
+        now_ns = self.clock_ns()
+        for work in works:
+            work.ready_ns = now_ns
+        self.agenda.inbox.extend(works)  # at once: an order to close comes before all or after all
         self._ring()
         if self.closed:  # meanwhile: nobody may be left who would look
             with self.section.visit():
                 pass
-        return work
 
     def enter_room(self) -> None:
         """Wait until the queue has room for one more job; jobs themselves do not wait."""

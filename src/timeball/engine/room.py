@@ -48,6 +48,7 @@ class Room:
 
     def __init__(self, size: int) -> None:
         self._free = [None] * size
+        self._owed: deque[None] = deque()
         self._line: deque[Ticket] = deque()
         self._closed = False
 
@@ -60,6 +61,12 @@ class Room:
         except IndexError:
             return False
         return True
+
+    def take_more(self, count: int) -> None:
+        """Take room for so many jobs without waiting; what is not there is owed."""
+        for _ in range(count):
+            if not self.take():
+                self._owed.append(None)
 
     def wait(self, ticket: Ticket) -> None:
         """Line up; the ticket is granted, perhaps at once, when it is its turn."""
@@ -107,8 +114,11 @@ class Room:
 
     def give(self) -> None:
         """Give back the room of one job."""
-        self._free.append(None)
-        self._match()
+        try:
+            self._owed.pop()
+        except IndexError:
+            self._free.append(None)
+            self._match()
 
     def close(self) -> None:
         """Turn away all who wait, and who come."""

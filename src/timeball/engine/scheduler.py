@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from timeball.action.draft import Draft
 from timeball.action.job_call import JobCall
 from timeball.engine.crews import ThreadCrew
 from timeball.engine.handles import Handle, Work
@@ -108,6 +109,22 @@ class Scheduler(Views):
     ) -> list[Handle[R]]:
         """Add one job for each mapping of arguments, with the same options; return handles."""
         return [self.submit(call, **arguments, **options) for arguments in each]
+
+    def submit_all(self, drafts: Iterable[Draft]) -> list[Handle[Any]]:
+        """Add different jobs, with edges among them, all or none; return their handles in order.
+
+        Args:
+            drafts: Of `tb.draft`, or what `tb.chain`, `tb.group` and `tb.chord` make of them; at
+                most 10,000. Each may name handles, ids, and drafts before it, in its `after`.
+
+        Raises:
+            UsageError: One of them can never work, and what to write instead.
+            SchedulerClosed: After `shutdown`.
+        """
+        if self._engine.room is not None:
+            self._engine.enter_room()
+        handles: list[Handle[Any]] = self._engine.submit_all(drafts)
+        return handles
 
     def map(
         self, call: Callable[..., R], /, *iterables: Iterable[Any], **options: Any
