@@ -60,6 +60,25 @@ def test_the_async_client_does_the_same(client: tb.Client) -> None:
     asyncio.run(run())
 
 
+def test_a_job_is_moved_by_its_handle_or_its_uuid(client: tb.Client) -> None:
+    job = client.submit(add, a=1)
+    assert client.move(job, queue="other") == "moved"
+    assert (job.job().queue, job.job().priority) == ("other", 7)
+
+    async def run() -> None:
+        assert await tb.AsyncClient(client).move(job.uuid, priority=0) == "moved"
+
+    asyncio.run(run())
+    assert (job.job().queue, job.job().priority) == ("other", 0)
+
+
+@pytest.mark.parametrize("place", [{}, {"queue": ""}, {"priority": 10}, {"priority": True}])
+def test_a_job_is_moved_to_where_there_can_be_jobs(client: tb.Client, place: dict) -> None:
+    job = client.submit(add, a=1)
+    with pytest.raises(UsageError, match=r"queue|priority"):
+        client.move(job, **place)
+
+
 def test_a_depth_is_limited_for_submissions_of_all_kinds(client: tb.Client) -> None:
     client.limit_depth("default", 2)
     with pytest.raises(QueueFull, match="submit again") as told:

@@ -56,7 +56,7 @@ class Driver(OperatorStory):
             *[self.claim, self.settle] * 6,
             *[self.travel, self.promote] * 3,
             *[self.cancel, self.repeat_claim, self.fire, self.revive, self.unique] * 2,
-            *[self.delete, self.trim, self.lapse, self.crowd],
+            *[self.delete, self.trim, self.lapse, self.crowd, self.move, self.move],
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.limit, self.pause_queue] * 2,
             *[self.resume_queue] * 3,
@@ -74,19 +74,13 @@ class Driver(OperatorStory):
     def compare(self) -> None:
         """I1, I2, and every count: each job is where it should be, in every store."""
         expected = {
-            n: (job.state, job.turn, job.attempts, job.failures, job.crashes)
+            n: (*bare_of(job), job.spec.queue, job.spec.priority)
             for n, job in enumerate(self.model.jobs)
             if not job.gone
         }
         for store in self.stores:
             found = {
-                self.numbers[job.uuid]: (
-                    job.state,
-                    job.turn,
-                    job.attempts,
-                    job.failures,
-                    job.crashes,
-                )
+                self.numbers[job.uuid]: (*bare_of(job), job.queue, job.priority)
                 for job in store.jobs(JobFilter(limit=10_000))
             }
             wrong = {n: (found[n], expected[n]) for n in expected if found[n] != expected[n]}
@@ -392,3 +386,8 @@ class Driver(OperatorStory):
         self.model.expire(worker, set())
         for store, number in zip(self.stores, self.workers[worker], strict=True):
             store.retire(number)
+
+
+def bare_of(job: Any) -> tuple:
+    """Where a job is and what it has gone through, in a store or in the model."""
+    return job.state, job.turn, job.attempts, job.failures, job.crashes

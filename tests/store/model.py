@@ -8,7 +8,7 @@ says beforehand what every verb must answer.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.store.graph_model import GraphModel, Tie
 from tests.store.model_lines import FINAL, Key, Lines, Thing
@@ -141,6 +141,24 @@ class Model(Lines, GraphModel, UniqueModel):
             return "requested"
         self.rule_out(n, Ending.CANCELLED)
         return "cancelled"
+
+    def move(self, n: int, queue: str | None, priority: int | None) -> str:
+        job = self.jobs[n]
+        if job.over:
+            return "not_found" if job.gone else "finished"
+        if job.state is State.RUNNING:
+            return "running"
+        old = (job.spec.queue, job.spec.priority)
+        new = (queue or old[0], old[1] if priority is None else priority)
+        if new != old:
+            job.spec = replace(job.spec, queue=new[0], priority=new[1])
+            if n in self.lanes.get(old, []):
+                self.lanes[old].remove(n)
+                self.endings[n, job.turn] = (None, Ending.MOVED)
+                job.turn += 1
+                self.coming.append(n)
+                self.arrive()
+        return "moved"
 
     def skip(self, n: int) -> None:
         super().skip(n)

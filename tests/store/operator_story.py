@@ -28,6 +28,18 @@ class OperatorStory(ScheduleStory):
         answers = self.same([store.revive(self.uuids(numbers)) for store in self.stores])
         assert answers == self.model.revive(numbers)
 
+    def move(self) -> None:
+        waiting = [n for n, job in enumerate(self.model.jobs) if not job.over]
+        n = self.random.choice(waiting if waiting and self.likely(0.9) else self.some())
+        spec = self.model.jobs[n].spec
+        queue, priority = self.random.choice(LANES)
+        words = {
+            "queue": None if queue == spec.queue else queue,
+            "priority": None if priority == spec.priority else priority,
+        }
+        answer = self.same([store.move(spec.uuid, **words) for store in self.stores])
+        assert answer == self.model.move(n, **words)
+
     def delete(self) -> None:
         numbers = self.some()
         answers = self.same([store.delete(self.uuids(numbers)) for store in self.stores])

@@ -74,7 +74,7 @@ _READING = "changes nothing, and no worker waits for it"
 _MIGRATION = "sent before there is a worker"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("submit", "ensure_lanes", "cancel", "revive", "delete_jobs", "admit_keys", "backfill"),
+        ("submit", "ensure_lanes", "cancel", "move", "revive", "delete_jobs", "backfill"),
         _CLIENT,
     ),
     **dict.fromkeys(("declare", "withdraw", "remove", "pause", "resume", "run_now"), _CLIENT),

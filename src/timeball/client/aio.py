@@ -26,7 +26,7 @@ from timeball.core.records import (
     Schedule,
 )
 from timeball.core.states import State
-from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
 
 
 class AsyncClient:
@@ -76,6 +76,12 @@ class AsyncClient:
     async def cancel(self, job: Handle | UUID) -> CancelAnswer:
         """See `Client.cancel`."""
         return await asyncio.to_thread(self.client.cancel, job)
+
+    async def move(
+        self, job: Handle | UUID, *, queue: str | None = None, priority: int | None = None
+    ) -> MoveAnswer:
+        """See `Client.move`."""
+        return await asyncio.to_thread(self.client.move, job, queue=queue, priority=priority)
 
     async def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """See `Client.revive`."""

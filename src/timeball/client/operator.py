@@ -1,4 +1,4 @@
-"""What operators do with jobs that have ended."""
+"""What operators do with jobs that wait, and with those that have ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
+from timeball.client.specs import checked_name, checked_priority
+from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
+from timeball.errors import UsageError
 from timeball.store.base import Store
 
 if TYPE_CHECKING:
@@ -21,6 +23,33 @@ class Operator:
     """The operator's half of a client."""
 
     store: Store
+
+    def move(
+        self, job: Handle | UUID, *, queue: str | None = None, priority: int | None = None
+    ) -> MoveAnswer:
+        """Let a job that has not begun wait in another queue, with another priority, or both.
+
+        A pending one goes to the back there; one that is scheduled or waits for something will
+        line up there. Its retries follow it, and it takes the slot of its key along. A queue
+        that is paused or full takes it all the same. Of one that runs or has ended nothing is
+        changed. Asking again for what is so already changes nothing: it keeps its place.
+
+        Args:
+            job: The job.
+            queue: Its new queue; as it is if left out.
+            priority: 0 … 9 (9 starts first); as it is if left out.
+
+        Raises:
+            UsageError: What is wrong, and what to write instead.
+        """
+        if queue is None and priority is None:
+            raise UsageError("move where to? write queue, priority, or both")
+        if queue is not None:
+            checked_name("queue", queue)
+        if priority is not None:
+            checked_priority(priority)
+        uuid = job if isinstance(job, UUID) else job.uuid
+        return self.store.move(uuid, queue=queue, priority=priority)
 
     def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """Start a failed, cancelled or skipped job again: at once, with all its retries.

@@ -229,6 +229,15 @@ def checked_name(what: str, name: str) -> str:
     return name
 
 
+def checked_priority(priority: object) -> None:
+    """Let pass a priority class that there is.
+
+    Raises:
+        UsageError: It is no whole number from 0 to 9.
+    """
+    _check_whole("priority", priority, 0, PRIORITY_MAX)
+
+
 def _settings(kind: Kind | None, options: dict[str, Any], args: object) -> dict[str, Any]:
     """Return the options that a spec carries: the call's, else the definition's, else defaults."""
     found = dict(_DEFAULTS)
@@ -244,7 +253,7 @@ def _settings(kind: Kind | None, options: dict[str, Any], args: object) -> dict[
         }
     found |= {name: options[name] for name in found.keys() & options.keys()}
     checked_name("queue", str(found["queue"]))
-    _check_whole("priority", found["priority"], 0, PRIORITY_MAX)
+    checked_priority(found["priority"])
     _check_whole("max_retries", found["max_retries"], 0, MAX_RETRIES_LIMIT)
     _check_whole("max_crashes", found["max_crashes"], 1, MAX_CRASHES_LIMIT)
     if found["timeout_s"] is not None:

@@ -15,6 +15,15 @@ class ReviveAnswer(StrEnum):
     NOT_FOUND = "not_found"
 
 
+class MoveAnswer(StrEnum):
+    """What became of a job that was to wait in another lane."""
+
+    MOVED = "moved"  # it waits there, behind all that did before; or it was there already
+    RUNNING = "running"  # a worker has it: it was granted before
+    FINISHED = "finished"  # it had ended before
+    NOT_FOUND = "not_found"
+
+
 class DeleteAnswer(StrEnum):
     """What became of a job that was to be deleted."""
 

@@ -39,7 +39,6 @@ from timeball.store.graph import LINK_MAX, links_of
 from timeball.store.limiting import RATE_SPENT
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
-from timeball.store.memory_lanes import MemoryLanes
 from timeball.store.memory_limits import MemoryLimits
 from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
@@ -60,7 +59,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading, MemoryLanes):
+class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -291,7 +290,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading, 
         free += self._let_in(keys, most)
         for row in sorted(free, key=lambda row: row.id):
             self._let_go(row)
-            self._lane(row.spec).pending[row.id] = row
+            self._lane(row.place).pending[row.id] = row
             row.entries.append(EntryRecord(row.turn, self._clock().timestamp()))
         return len(free)
 
@@ -371,7 +370,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading, 
         """End a turn that has not been granted, and the job with it."""
         move(row, event, FINAL_STATE[ending])
         self._let_go(row)
-        self._lane(row.spec).pending.pop(row.id, None)
+        self._lane(row.place).pending.pop(row.id, None)
         self._free(row)
         end = Settlement(0, 0, row.id, row.turn, ending, reason)
         row.endings[row.turn] = Ended(end, self._clock(), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from threading import Lock
 
-from timeball.core.records import JobSpec, Pulse, Turn
+from timeball.core.records import Pulse, Turn
 from timeball.store.base import NO_WORKER
 from timeball.store.memory_rows import Lane, Lease, Row, Worker
 
@@ -33,9 +33,8 @@ class MemoryLanes:
         with self._lock:
             return [Pulse(w.id, w.beat, w.lease_s) for w in self._workers.values() if not w.gone]
 
-    def _lane(self, spec: JobSpec) -> Lane:
-        new = Lane(len(self._lanes) + 1, spec.queue, spec.priority)
-        return self._lanes.setdefault((spec.queue, spec.priority), new)
+    def _lane(self, place: tuple[str, int]) -> Lane:
+        return self._lanes.setdefault(place, Lane(len(self._lanes) + 1, *place))
 
     def _waiting_for(self, kinds: Collection[str]) -> list[Row]:
         """Return the jobs that wait for a worker that knows one of `kinds`, by id."""

@@ -131,8 +131,8 @@ class MemoryLimits(MemoryRates):
     def _next_of(self, key: str, served: Collection[str]) -> list[Row]:
         """Return who waits for a key: first the highest class, then who has waited longest."""
         held = (row for row in self._held.values() if row.held_for == KEY_BUSY)
-        rows = [row for row in held if row.spec.key == key and row.spec.queue in served]
-        return sorted(rows, key=lambda row: (-row.spec.priority, row.held_at, row.id))
+        rows = [row for row in held if row.spec.key == key and row.queue in served]
+        return sorted(rows, key=lambda row: (-row.place[1], row.held_at, row.id))
 
 
 def _until(row: Row, turn: int) -> float | None:

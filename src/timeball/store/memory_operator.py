@@ -8,17 +8,18 @@ from datetime import datetime, timedelta
 from threading import Lock
 from uuid import UUID
 
-from timeball.core.history import RevivalRecord
-from timeball.core.records import Turn
-from timeball.core.states import TERMINAL, Event, State, allowed
-from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
+from timeball.core.history import EntryRecord, RevivalRecord
+from timeball.core.records import Settlement, Turn
+from timeball.core.states import TERMINAL, Ending, Event, State, allowed
+from timeball.core.upkeep import DeleteAnswer, Keep, MoveAnswer, ReviveAnswer, Trimmed
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import MemoryKeys
-from timeball.store.memory_rows import Row, move
+from timeball.store.memory_lanes import MemoryLanes
+from timeball.store.memory_rows import Ended, Row, move
 
 
-class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
-    """Jobs that have ended start again or go, at the word of an operator."""
+class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
+    """Jobs change their lane, start again or go, at the word of an operator."""
 
     _clock: Callable[[], datetime]
     _lock: Lock
@@ -45,6 +46,20 @@ class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
             keys = {row.spec.key for row in rows if row.spec.key}
             self._line_up([row for row in rows if row.on_its_way], keys)
             return [answers.get(uuid, ReviveAnswer.NOT_FOUND) for uuid in uuids]
+
+    def move(self, uuid: UUID, *, queue: str | None, priority: int | None) -> MoveAnswer:
+        """See `Queueing.move`."""
+        with self._lock:
+            if uuid not in self._ids:
+                return MoveAnswer.NOT_FOUND
+            row = self._rows[self._ids[uuid]]
+            if row.state in TERMINAL:
+                return MoveAnswer.FINISHED
+            if row.state is State.RUNNING:
+                return MoveAnswer.RUNNING
+            old = row.place
+            self._shift(row, (queue or old[0], old[1] if priority is None else priority))
+            return MoveAnswer.MOVED
 
     def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
         """See `Store.delete`."""
@@ -77,6 +92,25 @@ class MemoryOperator(MemoryGraph, MemoryKeys, ABC):
             return len(late)
 
     # The rest runs under the lock.
+
+    def _shift(self, row: Row, place: tuple[str, int]) -> None:
+        """Bring a job that has not begun to another lane, unless it is there."""
+        old, new = self._lane(row.place), self._lane(place)
+        if old is new:
+            return
+        row.moved_to = place
+        if row.id not in old.pending:
+            return  # it is held, and will line up there
+        move(row, Event.MOVE, State.PENDING)
+        del old.pending[row.id]
+        now = self._clock()
+        end = Settlement(0, 0, row.id, row.turn, Ending.MOVED, "requested")
+        row.endings[row.turn] = Ended(end, now, None)
+        row.turn += 1
+        kept = [each for each in row.holdings if each[3] == row.turn - 1]
+        row.holdings += [(scope, name, now.timestamp(), row.turn, n) for scope, name, *_, n in kept]
+        row.entries.append(EntryRecord(row.turn, now.timestamp()))
+        new.pending[row.id] = row
 
     def _is_late(self, row: Row) -> bool:
         if row.deadline is None or not allowed(row.state, Event.LAPSE):

@@ -83,7 +83,7 @@ class MemoryQueues:
     def _queue(self, name: str) -> Queue:
         lanes = [lane for lane in self._lanes.values() if lane.queue == name]
         waiting = [row.entries[-1].at for lane in lanes for row in lane.pending.values()]
-        rows = [row for row in self._rows.values() if row.spec.queue == name]
+        rows = [row for row in self._rows.values() if row.queue == name]
         row = self._queues.get(name, QueueRow())
         return Queue(
             name=name,

@@ -38,7 +38,7 @@ class MemoryReading(MemoryNotes, ABC):
             if uuid not in self._ids:
                 raise JobNotFound(uuid)
             row = self._rows[self._ids[uuid]]
-            return job_of(row, paused=row.spec.queue in self._paused())
+            return job_of(row, paused=row.queue in self._paused())
 
     def ended(self, uuids: Collection[UUID]) -> set[UUID]:
         """See `Store.ended`."""
@@ -62,13 +62,13 @@ class MemoryReading(MemoryNotes, ABC):
             rows = (row for row in reversed(self._rows.values()) if _shown(row, only))
             paused = self._paused()
             page = islice(rows, only.limit)
-            return [job_of(row, paused=row.spec.queue in paused) for row in page]
+            return [job_of(row, paused=row.queue in paused) for row in page]
 
     def counts(self, queue: str | None = None) -> dict[State, int]:
         """See `Store.counts`."""
         with self._lock:
             rows = self._rows.values()
-            return dict(Counter(row.state for row in rows if queue in {None, row.spec.queue}))
+            return dict(Counter(row.state for row in rows if queue in {None, row.queue}))
 
     def histories(self) -> Iterator[JobHistory]:
         """See `Store.histories`."""
@@ -81,7 +81,7 @@ class MemoryReading(MemoryNotes, ABC):
 def _shown(row: Row, only: JobFilter) -> bool:
     return (
         only.state in {None, row.state}
-        and only.queue in {None, row.spec.queue}
+        and only.queue in {None, row.queue}
         and only.kind in {None, row.spec.kind}
         and (only.before_id is None or row.id < only.before_id)
     )

@@ -100,6 +100,8 @@ class Row:
     forgiven: Tally = field(default_factory=Tally)
     """What it had gone through when it was last revived: its budgets count from there."""
     run_at: datetime | None = None
+    moved_to: tuple[str, int] | None = None
+    """Queue and priority class, where they are no longer those it was submitted with."""
     held_for: str | None = None
     """Why it is pending and yet not in its lane."""
     held_at: datetime | None = None
@@ -127,6 +129,16 @@ class Row:
     progress: Progress | None = None
     lines: dict[tuple[int, int], LogLine] = field(default_factory=dict)
     """By turn and number."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The queue and priority class in which it waits, runs or has ended."""
+        return self.moved_to or (self.spec.queue, self.spec.priority)
+
+    @property
+    def queue(self) -> str:
+        """The queue in which it is."""
+        return self.place[0]
 
     @property
     def on_its_way(self) -> bool:
@@ -255,8 +267,8 @@ def job_of(row: Row, *, paused: bool) -> Job:
         id=row.id,
         uuid=row.spec.uuid,
         kind=row.spec.kind,
-        queue=row.spec.queue,
-        priority=row.spec.priority,
+        queue=row.queue,
+        priority=row.place[1],
         state=row.state,
         turn=row.turn,
         attempts=row.tally.attempts,

@@ -1,10 +1,12 @@
-"""The part of a store that is about queues as a whole."""
+"""The part of a store that is about queues."""
 
 from __future__ import annotations
 
 from typing import Protocol
+from uuid import UUID
 
 from timeball.core.queues import Queue
+from timeball.core.upkeep import MoveAnswer
 
 
 class Queueing(Protocol):
@@ -31,6 +33,16 @@ class Queueing(Protocol):
         None: no limit. What waits already stays. Jobs of schedules, retries and revived ones
         come in whatever the depth. Submissions that are made at the same moment do not see
         each other, so that together they may exceed it.
+        """
+        ...
+
+    def move(self, uuid: UUID, *, queue: str | None, priority: int | None) -> MoveAnswer:
+        """Let a job that has not begun wait in another queue or class; None: as before.
+
+        A pending one goes to the back of its new lane: its turn ends `moved`, the next takes its
+        place. One that may not start yet will line up there. Retries follow it. It takes the
+        slot of its key along. A queue that is paused or full takes it all the same. Where it is
+        already it keeps its place, so that asking again changes nothing.
         """
         ...
 

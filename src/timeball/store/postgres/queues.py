@@ -1,11 +1,13 @@
-"""What operators say about queues as a whole, in PostgreSQL."""
+"""What operators say about queues, in PostgreSQL."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from uuid import UUID
 
 from timeball.core.queues import COUNT_MAX, Queue
+from timeball.core.upkeep import MoveAnswer
 from timeball.store.postgres.connections import Run
 
 
@@ -13,10 +15,15 @@ class PostgresQueues(ABC):
     """Queues; see `timeball.store.queueing.Queueing` for what each verb promises."""
 
     _run: Run
+    _lanes: set[tuple[str, int]]
 
     @abstractmethod
     def wake(self, queues: Collection[str]) -> None:
         """Wake the workers that listen."""
+
+    @abstractmethod
+    def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Make lanes where they are missing."""
 
     def pause_queue(self, name: str, by: str) -> bool:
         """See `Queueing.pause_queue`.
@@ -37,6 +44,18 @@ class PostgresQueues(ABC):
     def bound_queue(self, name: str, max_depth: int | None) -> None:
         """See `Queueing.bound_queue`."""
         self._run("bound_queue", queue=name, max_depth=max_depth)
+
+    def move(self, uuid: UUID, *, queue: str | None, priority: int | None) -> MoveAnswer:
+        """See `Queueing.move`. Workers that listen are woken after the commit."""
+        while True:
+            ((answer, *place),) = self._run("move", uuid=uuid, queue=queue, priority=priority)
+            if answer != "no_lane":
+                break
+            self._lanes.discard((place[0], place[1]))
+            self.ensure_lanes([(place[0], place[1])])
+        if answer == MoveAnswer.MOVED:
+            self.wake([place[0]])
+        return MoveAnswer(answer)
 
     def queues(self) -> list[Queue]:
         """See `Queueing.queues`."""

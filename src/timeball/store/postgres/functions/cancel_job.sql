@@ -39,16 +39,10 @@ BEGIN
             CONTINUE;  -- between two turns a moment ago: look again
         END IF;
 
-        PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_entry.lane);
+        CONTINUE WHEN NOT timeball.enter_lane(p_job, v_entry.turn, v_entry.lane);
         IF NOT timeball.passed(v_entry.lane, v_entry.xid, p_job) THEN
-            -- Looked up again: an ending that a deletion took away would be met by no key.
             INSERT INTO timeball.ended (job_id, turn, event, reason)
-            SELECT p_job, latest.turn, 'cancelled', 'requested'
-            FROM timeball.latest_entry(p_job) AS latest WHERE latest.turn = v_entry.turn
-            ON CONFLICT DO NOTHING;
-            IF NOT FOUND THEN
-                CONTINUE;  -- it was cancelled, skipped or deleted while this waited for the lane
-            END IF;
+            VALUES (p_job, v_entry.turn, 'cancelled', 'requested');
             PERFORM timeball.free_slots(ARRAY[p_job]);
             -- The decision takes a place in the lane's order, like a claim.
             INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)

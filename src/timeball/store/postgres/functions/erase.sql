@@ -14,6 +14,7 @@ WHERE job.id = ANY (p_jobs)
   AND entry.lane = job.lane AND entry.xid = job.xid AND entry.job_id = job.id;
 DELETE FROM timeball.entry WHERE entry.job_id = ANY (p_jobs) AND entry.attempts IS NOT NULL;
 DELETE FROM timeball.ended WHERE ended.job_id = ANY (p_jobs);
+DELETE FROM timeball.moved WHERE moved.job_id = ANY (p_jobs);
 DELETE FROM timeball.progress WHERE progress.job_id = ANY (p_jobs);
 DELETE FROM timeball.logged WHERE logged.job_id = ANY (p_jobs);
 DELETE FROM timeball.event WHERE event.job_id = ANY (p_jobs);

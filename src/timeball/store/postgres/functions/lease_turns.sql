@@ -18,7 +18,7 @@ SELECT job.id, granted.turn, job.uuid, job.kind, job.args::text, coalesce(again.
     job.key IS NOT NULL OR lease.at_once IS NOT NULL,
     CASE WHEN EXISTS (SELECT FROM timeball.limiter WHERE limiter.starts IS NOT NULL)
         THEN timeball.rates_of(
-            (SELECT lane.queue FROM timeball.lane WHERE lane.id = job.lane), job.kind, job.key)
+            (SELECT lane.queue FROM timeball.lane WHERE lane.id = p_lane), job.kind, job.key)
         ELSE '{}' END,
     again.lined_at IS NOT NULL
 FROM timeball.lease

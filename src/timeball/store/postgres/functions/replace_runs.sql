@@ -1,6 +1,8 @@
 -- event: cancel (scheduled, waiting, pending -> cancelled)
 -- Cancel the runs of some schedules that have not ended, by the rules of any cancel.
--- Lanes are locked in the order of a claim, jobs in that of their ids.
+-- Lanes are locked in the order of a claim, jobs in that of their ids. One that is moved at the
+-- same moment is followed out of that order: should two wait for each other by it, the server ends
+-- one of them, and the firing is sent again.
 CREATE OR REPLACE FUNCTION timeball.replace_runs(p_schedules bigint[]) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
@@ -15,7 +17,10 @@ DECLARE
 BEGIN
     FOR v_lane IN
         SELECT lane.id FROM timeball.lane
-        WHERE lane.id IN (SELECT job.lane FROM timeball.job WHERE job.id = ANY (v_jobs))
+        WHERE lane.id IN (
+            SELECT coalesce(moved.lane, job.lane) FROM timeball.job
+            LEFT JOIN timeball.moved ON moved.job_id = job.id
+            WHERE job.id = ANY (v_jobs))
         ORDER BY lane.priority DESC, lane.id
     LOOP
         PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);

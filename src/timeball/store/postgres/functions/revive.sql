@@ -36,9 +36,11 @@ BEGIN
     v_clashed := timeball.retake_keys(v_ripe);
     RETURN QUERY
     WITH found AS MATERIALIZED (
-        SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts, job.lane,
-            job.kind, job.key, jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
+        SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts,
+            coalesce(moved.lane, job.lane) AS lane, job.kind, job.key,
+            jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
         FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
+        LEFT JOIN timeball.moved ON moved.job_id = job.id
         WHERE job.uuid = ANY (p_uuids)
     ),
     entered AS (

@@ -30,7 +30,8 @@ BEGIN
     PERFORM pg_notify('timeball_wake', rung.queue)
     FROM (
         SELECT DISTINCT lane.queue FROM timeball.job
-        JOIN timeball.lane ON lane.id = job.lane
+        LEFT JOIN timeball.moved ON moved.job_id = job.id
+        JOIN timeball.lane ON lane.id = coalesce(moved.lane, job.lane)
         WHERE job.id = ANY (v_now) AND job.key IS NULL
     ) AS rung;
     RETURN v_keys;

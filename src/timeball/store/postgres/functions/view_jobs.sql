@@ -22,7 +22,8 @@ SELECT job.id, job.uuid, job.kind, lane.queue, lane.priority,
     END AS reason, last.error_type, last.error,
     job.args, last.result, job.expires_at, job.key
 FROM timeball.job
-JOIN timeball.lane ON lane.id = job.lane
+LEFT JOIN timeball.moved ON moved.job_id = job.id
+JOIN timeball.lane ON lane.id = coalesce(moved.lane, job.lane)
 LEFT JOIN timeball.queue ON queue.name = lane.queue
 LEFT JOIN timeball.held ON held.job_id = job.id
 LEFT JOIN LATERAL (

@@ -89,6 +89,13 @@ CREATE TABLE timeball.lease (
 );
 CREATE INDEX lease_of_worker ON timeball.lease (worker, lane, seq) WHERE worker IS NOT NULL;
 
+-- Where a job waits, or last did, that an operator has moved from the lane it was submitted to.
+-- What is not here was never moved. Its entries and `held` say it too: nothing hot asks here.
+CREATE TABLE timeball.moved (
+    job_id bigint PRIMARY KEY,
+    lane   integer NOT NULL
+);
+
 -- How one turn ended. The key is the fence: whoever comes second is refused.
 CREATE TABLE timeball.ended (
     job_id     bigint NOT NULL,

@@ -24,9 +24,11 @@ FROM (
     LEFT JOIN timeball.ended ON ended.job_id = entry.job_id AND ended.turn = entry.turn
     WHERE ended.job_id IS NULL
     UNION ALL
-    SELECT CASE ended.event WHEN 'expired' THEN 'skipped' ELSE ended.event END, job.lane
+    SELECT CASE ended.event WHEN 'expired' THEN 'skipped' ELSE ended.event END,
+        coalesce(moved.lane, job.lane)
     FROM timeball.ended
     JOIN timeball.job ON job.id = ended.job_id
+    LEFT JOIN timeball.moved ON moved.job_id = ended.job_id
     LEFT JOIN timeball.event AS again
         ON again.job_id = ended.job_id AND again.turn = ended.turn AND again.kind = 'revived'
     WHERE ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
