@@ -8,10 +8,12 @@ import pytest
 from tests.store.world import World, end
 
 from timeball.core.limits import Scope
+from timeball.core.rate import Rate
 from timeball.core.records import CancelAnswer, Turn
 from timeball.core.states import Ending, State
 from timeball.core.upkeep import MoveAnswer, ReviveAnswer
 from timeball.store.base import NO_WORKER, JobFilter
+from timeball.store.limiting import RATE_SPENT
 
 MOVED, RUNNING = MoveAnswer.MOVED, MoveAnswer.RUNNING
 
@@ -26,6 +28,12 @@ def move(
 def place(world: World, job: UUID | Turn) -> tuple[str, int]:
     found = world.job(job)
     return found.queue, found.priority
+
+
+def rated(world: World, queue: str, worker: int | None = None) -> list[Turn]:
+    """Claim as a worker does that has a permit for the queue."""
+    worker = worker or world.worker(queues=[queue])
+    return world.store.claim(worker, limit=9, request=uuid4(), floors={}, permits={queue: 1})
 
 
 def depths(world: World) -> dict[str, tuple[int, int, int]]:
@@ -228,3 +236,29 @@ def test_a_moved_job_is_deleted_with_all_that_is_known_of_it(world: World) -> No
     again = world.submit(uuid=job)
     assert place(world, again) == ("default", 5)
     assert world.order(worker) == [again]
+
+
+def test_the_rates_of_the_queue_that_it_is_in_are_those_that_it_needs(world: World) -> None:
+    for queue in ("default", "other"):
+        world.store.limit_starts(Scope.QUEUE, queue, Rate(5))
+    job = world.submit()
+    move(world, job, "other")
+    (turn,) = rated(world, "other")
+    assert list(turn.rates) == ["queue:other"]
+
+
+@pytest.mark.parametrize(("queue", "names"), [("other", ["queue:other"]), ("free", [])])
+def test_one_that_waits_for_a_rate_waits_for_that_of_its_new_queue_or_for_none(
+    world: World, queue: str, names: list[str]
+) -> None:
+    for name in ("default", "other"):
+        world.store.limit_starts(Scope.QUEUE, name, Rate(5))
+    first = world.worker()
+    job = world.submit()
+    (turn,) = rated(world, "default", first)
+    world.settle(first, end(turn, Ending.RELEASED, began=False, reason=RATE_SPENT))
+    assert world.job(job).reason == RATE_SPENT
+    move(world, job, queue)
+    (again,) = rated(world, queue)
+    assert (again.turn, list(again.rates), again.waited) == (2, names, True)
+    assert world.violations() == []

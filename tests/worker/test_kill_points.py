@@ -74,12 +74,12 @@ _READING = "changes nothing, and no worker waits for it"
 _MIGRATION = "sent before there is a worker"
 ELSEWHERE = {
     **dict.fromkeys(
-        ("submit", "ensure_lanes", "cancel", "move", "revive", "delete_jobs", "backfill"),
+        ("submit", "ensure_lanes", "cancel", "revive", "delete_jobs", "admit_keys", "backfill"),
         _CLIENT,
     ),
     **dict.fromkeys(("declare", "withdraw", "remove", "pause", "resume", "run_now"), _CLIENT),
     **dict.fromkeys(("set_limit", "lift_limit", "set_rate", "lift_rate", "bound_queue"), _CLIENT),
-    **dict.fromkeys(("pause_queue", "pass_lanes", "resume_queue"), _CLIENT),
+    **dict.fromkeys(("pause_queue", "pass_lanes", "resume_queue", "move"), _CLIENT),
     **dict.fromkeys(("get", "jobs", "counts", "ended", "deleted", "depths"), _READING),
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),
     **dict.fromkeys(("leases", "parents", "logs"), _READING),

@@ -305,7 +305,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
             move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
             row.grants[row.turn] = lease
-            lease.turns.append(turn_of(row, lease, self._rates_of(row)))
+            lease.turns.append(turn_of(row, lease, self._rates_of(row, row.queue)))
         return lease.turns
 
     # How turns end.

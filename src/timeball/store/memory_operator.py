@@ -99,6 +99,8 @@ class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
         if old is new:
             return
         row.moved_to = place
+        if row.line is not None:
+            self._line_up([row])
         if row.id not in old.pending:
             return  # it is held, and will line up there
         move(row, Event.MOVE, State.PENDING)

@@ -55,12 +55,13 @@ class MemoryRates(MemoryQueues):
     def starts(self) -> Iterator[Start]:
         """See `Store.starts`."""
         with self._lock:
+            queues = {lane.id: lane.queue for lane in self._lanes.values()}
             found = [
                 Start(name, law.rate, round(how.began_at * 1e6))
                 for row in self._rows.values()
                 for turn, (how, *_) in row.endings.items()
                 if how.began_at is not None and turn in row.grants
-                for name in self._rates_of(row)
+                for name in self._rates_of(row, queues[row.grants[turn].lane])
                 for law, since in [self._setting(name)]
                 if row.grants[turn].at >= since
             ]
@@ -87,10 +88,10 @@ class MemoryRates(MemoryQueues):
         setting = self._fitting_rate(name)
         return setting and setting[0]
 
-    def _rates_of(self, row: Row) -> tuple[str, ...]:
-        """Return the names of the limits on the starts of a job."""
+    def _rates_of(self, row: Row, queue: str) -> tuple[str, ...]:
+        """Return the names of the limits on the starts of a job in a queue."""
         spec = row.spec
-        names = [f"kind:{spec.kind}", f"queue:{spec.queue}"]
+        names = [f"kind:{spec.kind}", f"queue:{queue}"]
         if spec.key is not None:
             names.insert(0, f"key:{spec.key}")
         return tuple(name for name in names if self._law_of(name))
@@ -142,7 +143,7 @@ class MemoryRates(MemoryQueues):
     def _in_line(self) -> list[Row]:
         """Return who waits for the rate of a kind or a queue, and may come once there is room."""
         served = self._open_queues()
-        return [row for row in self._held.values() if row.line and row.spec.queue in served]
+        return [row for row in self._held.values() if row.line and row.queue in served]
 
     def _out_of_line(self, most: int) -> list[Row]:
         """Return who leaves the lines; who has waited longest first."""
@@ -166,5 +167,7 @@ class MemoryRates(MemoryQueues):
 
     def _line_of(self, row: Row) -> str | None:
         """Return the line for a job that got no permit: that of the limit that opens last."""
-        names: Collection[str] = [each for each in self._rates_of(row) if each[:4] != "key:"]
+        names: Collection[str] = [
+            each for each in self._rates_of(row, row.queue) if each[:4] != "key:"
+        ]
         return max(names, key=lambda name: self._opens.get(name, 0), default=None)

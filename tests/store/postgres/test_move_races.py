@@ -242,7 +242,46 @@ def test_a_move_beside_a_settlement_takes_the_running_turn_or_the_next_one(
     assert (ledger.get(spec.uuid).queue, clean(ledger)) == ("other", True)
 
 
+# Move and pause
+
+
+def test_a_pause_waits_for_a_move_out_of_its_lane_and_holds_what_it_did_not_take(
+    ledger: PostgresStore, session: Make
+) -> None:
+    first, _ = submit(ledger, 2)
+    one, two = session().begin(), session()
+    one.verb("move", **to(first))
+    two.verb("pause_queue", queue="default", by="ann")
+    two.verb_blocks("pass_lanes", queue="default")
+    one.commit()
+    two.answer()
+    (turn,) = claim_all(ledger, worker_of(ledger, "default", "other"))
+    assert (turn.uuid, turn.turn) == (first.uuid, 2)
+
+
+def test_a_move_into_a_queue_that_is_just_paused_waits_for_nobody_and_starts_nothing(
+    ledger: PostgresStore, session: Make
+) -> None:
+    (spec,) = submit(ledger)
+    one, two = session().begin(), session()
+    one.verb("pause_queue", queue="other", by="ann")
+    assert two.verb("move", **to(spec)) == moved()
+    one.commit()
+    assert claim_all(ledger, worker_of(ledger, "default", "other")) == []
+    assert ledger.get(spec.uuid).reason == "paused"
+
+
 # What a move needs, and what others pay for it
+
+
+def test_a_move_on_another_server_moves_the_ledger_in_before(
+    ledger: PostgresStore, session: Make
+) -> None:
+    (spec,) = submit(ledger)
+    session().run("UPDATE timeball.home SET system = system + 1")
+    assert ledger.move(spec.uuid, queue="other", priority=None) is MoveAnswer.MOVED
+    (turn,) = claim_all(ledger, worker_of(ledger, "default", "other"))
+    assert (turn.uuid, ledger.get(spec.uuid).queue, clean(ledger)) == (spec.uuid, "other", True)
 
 
 def test_a_lane_that_is_missing_is_made_and_one_lost_by_a_failover_too(

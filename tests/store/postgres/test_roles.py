@@ -46,8 +46,8 @@ WORKER = {
 }
 CLIENT = {"backfill", "cancel", "declare", "revive", "run_now", "submit"}
 OPERATOR = {
-    *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "pause_queue", "resume_queue"),
-    *("set_limit", "set_rate"),
+    *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "move", "pause_queue"),
+    *("resume_queue", "set_limit", "set_rate"),
 }
 WORKER_AND_CLIENT = {
     *(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from typing import Any
 from uuid import UUID
 
 from timeball.core.queues import COUNT_MAX, Queue
@@ -16,6 +17,10 @@ class PostgresQueues(ABC):
 
     _run: Run
     _lanes: set[tuple[str, int]]
+
+    @abstractmethod
+    def _at_home(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, after moving in where the ledger comes from another server."""
 
     @abstractmethod
     def wake(self, queues: Collection[str]) -> None:
@@ -48,7 +53,7 @@ class PostgresQueues(ABC):
     def move(self, uuid: UUID, *, queue: str | None, priority: int | None) -> MoveAnswer:
         """See `Queueing.move`. Workers that listen are woken after the commit."""
         while True:
-            ((answer, *place),) = self._run("move", uuid=uuid, queue=queue, priority=priority)
+            ((answer, *place),) = self._at_home("move", uuid=uuid, queue=queue, priority=priority)
             if answer != "no_lane":
                 break
             self._lanes.discard((place[0], place[1]))

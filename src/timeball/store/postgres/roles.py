@@ -49,8 +49,8 @@ _WRITING: Final = (Role.WORKER, *_ASKING)
 
 TABLES: Final = (
     *("deadline", "deletion", "dependency", "ended", "entry", "event", "held", "home", "job"),
-    *("lane", "lease", "limiter", "logged", "migration", "occurrence", "permit", "progress"),
-    *("queue", "schedule", "slot", "unique_key", "worker"),
+    *("lane", "lease", "limiter", "logged", "migration", "moved", "occurrence", "permit"),
+    *("progress", "queue", "schedule", "slot", "unique_key", "worker"),
     *("jobs", "schedules"),  # views
 )
 """Tables and views: every role reads them all."""
@@ -115,23 +115,16 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
         **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "link", "wake"), _WRITING),
         "move_in": (*_WORKER, *_OPERATOR),
-        "delete_jobs": _OPERATOR,
+        **dict.fromkeys(("delete_jobs", "move"), _OPERATOR),
     }
 )
 """Functions that write, with their owner's rights, and who may call them."""
 
 PARTS: Final = (
-    *("cancel_job", "check_depth", "decide_edges", "disown", "durable", "erase", "follow"),
-    *("free_slots", "join_parents", "late_turns", "leave_lines", "line_up", "lock_graph"),
-    *(
-        "note_runs",
-        "replace_held",
-        "replace_runs",
-        "retake_keys",
-        "set_free",
-        "share_graph",
-        "take_keys",
-    ),
+    *("cancel_job", "change_lane", "check_depth", "decide_edges", "disown", "durable"),
+    *("enter_lane", "erase", "follow", "free_slots", "join_parents", "late_turns"),
+    *("leave_lines", "line_up", "lock_graph", "note_runs", "replace_held", "replace_runs"),
+    *("retake_keys", "set_free", "share_graph", "take_keys"),
     *("take_slots", "tell_children", "unlink", "verdicts"),
 )
 """Functions that verbs are made of: for the owner alone."""

@@ -3,7 +3,8 @@
 -- moved, running, finished, not_found, or no_lane where there is no such lane yet; with it the
 -- queue and the class.
 --
--- A held job changes its lane under its own row's lock. One in its lane: under the lane's lock, where
+-- A held job changes its lane under its own row's lock; where it waits for a rate it lines up at
+-- once, since another rate may be what it waits for there, or none. One in its lane: under the lane's lock, where
 -- its turn was not granted, that turn ends and the next one enters the other lane, like any new
 -- entry; of that lane no lock is needed. Where it is there already nothing happens.
 CREATE OR REPLACE FUNCTION timeball.move(
@@ -16,6 +17,7 @@ DECLARE
     v_job bigint;
     v_entry record;
     v_held boolean;
+    v_rated boolean;
     v_from integer;
     v_to integer;
     v_event text;
@@ -26,6 +28,10 @@ BEGIN
     THEN
         RAISE EXCEPTION 'a move runs alone in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
+    END IF;
+    IF NOT timeball.at_home() THEN
+        RAISE EXCEPTION 'the ledger was last used on another server'
+            USING ERRCODE = 'TB005', HINT = 'Call timeball.move_in() first.';
     END IF;
     LOOP
         SELECT job.id INTO v_job FROM timeball.job WHERE job.uuid = p_uuid;
@@ -69,7 +75,11 @@ BEGIN
             UPDATE timeball.held SET lane = v_to FROM (
                 SELECT held.job_id FROM timeball.held
                 WHERE held.job_id = v_job ORDER BY held.job_id FOR NO KEY UPDATE
-            ) AS mine WHERE held.job_id = mine.job_id;
+            ) AS mine WHERE held.job_id = mine.job_id
+            RETURNING held.line IS NOT NULL INTO v_rated;
+            IF v_rated THEN
+                PERFORM timeball.line_up(ARRAY[v_job]);
+            END IF;
         ELSE
             PERFORM timeball.change_lane(v_job, v_entry.turn, v_from, v_entry.xid, v_to);
         END IF;
