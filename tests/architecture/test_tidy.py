@@ -33,6 +33,7 @@ CLOCK_AND_DICE = {
 CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",
     "action/python.py": "a job's own function, and the exceptions it makes",
+    "certify/runner.py": "a scenario, whatever the fault that it causes does to it",
     "action/registry.py": "a module of the user's, while it is imported",
     "engine/calls.py": "what was submitted, whatever it raises",
     "engine/process_child.py": "a job's own function, and the objects that it takes and returns",

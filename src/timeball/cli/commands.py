@@ -40,6 +40,7 @@ COMMANDS: Final = MappingProxyType(
         "batch": "Run many calls in this process, and draw how it went.",
         "db": "Start, stop and look after the database.",
         "audit": "Prove from the record that no job was lost and none ran twice.",
+        "certify": "Attack every promise with faults, and tell whether it held.",
     }
 )
 """Each is the attribute `command` of the module of its name in this package; a name that Python

@@ -1,0 +1,129 @@
+"""Databases for scenarios: each gets an empty one of its own, which is gone afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from timeball.certify.queries import query
+from timeball.store.postgres.connections import Connections
+from timeball.store.postgres.embedded import EmbeddedPostgres, reset
+from timeball.store.postgres.migrate import migrate
+
+_HURRY: Final = ("fsync = off", "full_page_writes = off", "autovacuum = off")
+_PRISTINE: Final = "template0"
+
+Change = Callable[[Any], None]
+"""Changes a migrated schema, over a connection in autocommit mode."""
+
+
+class Databases:
+    """Makes databases on one server.
+
+    Args:
+        dsn: Of a database on it, as a user who may create others.
+        own: The folder of the server, where it is one of our own.
+        changes: Made to the schema once it is migrated: the defects to be put in.
+    """
+
+    def __init__(
+        self, dsn: str, *, own: Path | None = None, changes: tuple[Change, ...] = ()
+    ) -> None:
+        self._connections = Connections(dsn)
+        self.own = own
+        self._changes = changes
+        self._prefix = f"timeball_certify_{uuid4().hex[:12]}"
+        self._made = 0
+        self._template: str | None = None
+
+    @contextmanager
+    def lent(self) -> Iterator[str]:
+        """Lend the DSN of a migrated, empty database."""
+        self._made += 1
+        name = f"{self._prefix}_{self._made}"
+        self._create(name, self._migrated())
+        try:
+            yield self._dsn_of(name)
+        finally:
+            self._drop(name)
+
+    def close(self) -> None:
+        """Drop what is left, and let go of the server."""
+        if self._template is not None:
+            self._drop(self._template)
+        self._connections.close()
+
+    def _migrated(self) -> str:
+        """Return the name of a migrated database, to copy; migrating takes longer than copying."""
+        if self._template is None:
+            name = f"{self._prefix}_0"
+            self._create(name, _PRISTINE)
+            self._template = name
+            connections = Connections(self._dsn_of(name))
+            migrate(connections)
+            with connections.borrowed() as connection:
+                for change in self._changes:
+                    change(connection)
+            connections.close()
+        return self._template
+
+    def _create(self, name: str, template: str) -> None:
+        text = query("create_database").format(name=name, template=template)
+        with self._connections.borrowed() as connection:
+            connection.execute(text.encode())
+
+    def _drop(self, name: str) -> None:
+        with self._connections.borrowed() as connection:
+            connection.execute(query("drop_database").format(name=name).encode())
+
+    def _dsn_of(self, name: str) -> str:
+        with self._connections.borrowed() as connection:
+            info = connection.info
+            given = {**info.get_parameters(), "password": info.password, "dbname": name}
+        given.pop("application_name", None)
+        return " ".join(f"{key}={_quoted(str(value))}" for key, value in given.items() if value)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+@contextmanager
+def serving(dsn: str | None, changes: tuple[Change, ...] = ()) -> Iterator[Databases]:
+    """Lend databases: on the server given, else on an embedded one that is gone afterwards.
+
+    Args:
+        dsn: Of somebody's server.
+        changes: See `Databases`.
+    """
+    if dsn is not None:
+        with _closing(Databases(dsn, changes=changes)) as databases:
+            yield databases
+        return
+    folder = Path(tempfile.mkdtemp(prefix="timeball-certify-"))
+    server = EmbeddedPostgres(folder, linger_s=0.0)
+    try:
+        connections = Connections(server.start())
+        with connections.borrowed() as connection:
+            for setting in _HURRY:
+                connection.execute(query("hurry").format(setting=setting).encode())
+            connection.execute(query("reload").encode())
+        connections.close()
+        with _closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
+            yield databases
+    finally:
+        server.stop()
+        reset(folder)
+
+
+@contextmanager
+def _closing(databases: Databases) -> Iterator[Databases]:
+    try:
+        yield databases
+    finally:
+        databases.close()

@@ -1,0 +1,46 @@
+"""What the jobs of scenarios do: note in the effect ledger that they began and ended."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+from timeball.action.context import Context
+from timeball.action.registry import Registry
+from timeball.certify.effects import BEGAN, ENDED, note
+from timeball.core.retry import PermanentError
+
+LOADER: Final = "timeball.certify.kinds:registry"
+PREFIX: Final = "certify."
+"""Of the names of kinds that note what they do."""
+
+NOTE: Final = "certify.note"
+HOLD: Final = "certify.hold"
+FAIL: Final = "certify.fail"
+_LOOK_S: Final = 0.005
+
+
+def registry(folder: str) -> Registry:
+    """Return the kinds of scenarios, which note what they do in `folder`."""
+    kinds = Registry()
+
+    @kinds.job(name=NOTE)
+    def _note(context: Context) -> None:
+        note(folder, BEGAN, context.id, context.turn)
+        note(folder, ENDED, context.id, context.turn)
+
+    @kinds.job(name=HOLD)
+    def _hold(context: Context, gate: str) -> None:
+        """Go on until the file of that name is in the folder."""
+        note(folder, BEGAN, context.id, context.turn)
+        while not Path(folder, gate).exists():
+            time.sleep(_LOOK_S)
+        note(folder, ENDED, context.id, context.turn)
+
+    @kinds.job(name=FAIL)
+    def _fail(context: Context) -> None:
+        note(folder, BEGAN, context.id, context.turn)
+        raise PermanentError("as the scenario wants it")
+
+    return kinds

@@ -1,0 +1,28 @@
+"""All scenarios, by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from timeball.certify.founding import claims
+from timeball.certify.scenario import Profile, Scenario
+from timeball.errors import UsageError
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (claims.A,)
+
+
+def selected(profile: Profile, ids: Iterable[str] = ()) -> tuple[Scenario, ...]:
+    """Return the scenarios of a profile, or those of some ids whatever their profile.
+
+    Raises:
+        UsageError: An id is not known.
+    """
+    wanted = list(ids)
+    known = {scenario.id: scenario for scenario in SCENARIOS}
+    unknown = [each for each in wanted if each not in known]
+    if unknown:
+        raise UsageError(f"no scenario {', '.join(unknown)}: write some of {', '.join(known)}")
+    if wanted:
+        return tuple(known[each] for each in dict.fromkeys(wanted))
+    return tuple(each for each in SCENARIOS if profile in each.profiles)

@@ -1,0 +1,2 @@
+-- Drop a database of the harness's own, whoever is still in it.
+DROP DATABASE IF EXISTS {name} WITH (FORCE);

@@ -1,0 +1,2 @@
+-- Take the settings over.
+SELECT pg_reload_conf();

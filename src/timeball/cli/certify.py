@@ -1,0 +1,106 @@
+"""`timeball certify`: break what is promised on purpose, and see whether the promises hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from timeball.cli.output import say
+from timeball.errors import EmbeddedUnavailable, StoreUnavailable, UsageError
+
+if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from timeball.certify.runner import Order
+    from timeball.certify.scenario import Result
+
+_PROFILES = ("quick", "full", "soak")
+
+
+@click.command()
+@click.option("--profile", type=click.Choice(_PROFILES), default="quick", show_default=True)
+@click.option("--scenario", metavar="A,F,…", help="Only these scenarios.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--dsn", help="A server to make private databases on; else an embedded one.")
+@click.option(
+    "--replay",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Play again what did not pass in that results.json.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Results go here.",
+)
+@click.pass_context
+def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
+    """Play scenarios that attack the promises, each on a database of its own.
+
+    Writes results.json, report.html, junit.xml and history.jsonl. The exit code is 0 if all
+    promises were kept, 1 if one was broken, 2 if a fault was never met, 3 if the harness failed.
+    """
+    from timeball.certify.results import Exit
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "history.jsonl").write_text("")
+    order = _order(out, **given)
+    try:
+        code = _carried_out(order)
+    except (StoreUnavailable, EmbeddedUnavailable) as error:
+        say(f"timeball: {error}")
+        code = Exit.BROKEN
+    ctx.exit(code)
+
+
+def _order(
+    out: Path, *, profile: str, scenario: str | None, seed: int, dsn: str | None,
+    replay: Path | None,
+) -> Order:  # fmt: skip
+    """Return what the command line asks for."""
+    from timeball.certify.registry import selected
+    from timeball.certify.results import to_replay
+    from timeball.certify.runner import Order
+    from timeball.certify.scenario import Profile
+
+    ids = [each.strip() for each in (scenario or "").split(",") if each.strip()]
+    wanted = Profile(profile)
+    if replay is not None:
+        if ids:
+            raise UsageError("--replay names its scenarios itself: leave --scenario out")
+        ids, seed, wanted = to_replay(json.loads(replay.read_text("utf-8")))
+    return Order(
+        scenarios=selected(wanted, ids),
+        out=out,
+        profile=wanted,
+        seed=seed,
+        dsn=dsn,
+        named=bool(ids),
+    )
+
+
+def _carried_out(order: Order) -> int:
+    """Play, write what came of it, and return the exit code."""
+    from timeball.certify.results import Run, document, verdict
+    from timeball.certify.runner import certify
+    from timeball.chance import now
+    from timeball.cli.output import iso
+
+    at = iso(now())
+    results = certify(order, say)
+    run = Run(results=results, profile=order.profile, seed=order.seed, at=at)
+    _write(order.out, document(run), results)
+    code = verdict(results)
+    say(f"{code.name.lower()}: see {order.out / 'report.html'}")
+    return code
+
+
+def _write(out: Path, found: dict[str, Any], results: list[Result]) -> None:
+    from timeball.certify.junit import junit
+    from timeball.certify.report import report
+
+    (out / "results.json").write_text(json.dumps(found, indent=2, default=str) + "\n", "utf-8")
+    (out / "report.html").write_text(report(found), "utf-8")
+    (out / "junit.xml").write_text(junit(results), "utf-8")

@@ -1,0 +1,145 @@
+"""The harness itself: what it lends, what it leaves, and what it makes of a scenario's end."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from timeball.certify.kinds import NOTE
+from timeball.certify.queries import query
+from timeball.certify.registry import SCENARIOS, selected
+from timeball.certify.runner import Order, certify
+from timeball.certify.scenario import Outcome, Profile, Result, Scenario, Skipped, Status
+from timeball.certify.sessions import Blocked, Refused
+from timeball.certify.stage import Stage
+from timeball.core.records import JobSpec
+from timeball.errors import UsageError
+
+SEEN = Outcome(expected={}, observed={}, witness={"fault": 1})
+LANE = {"queue": "default"}
+
+
+def scenario(run: Callable[[Stage], Outcome], **fields: object) -> Scenario:
+    return Scenario(id="T", title="of a test", run=run, invariants=("I1",), **fields)  # type: ignore[arg-type]  # few
+
+
+def played(dsn: str, out: Path, run: Callable[[Stage], Outcome], **fields: object) -> Result:
+    order = Order(scenarios=(scenario(run, **fields),), out=out, dsn=dsn)
+    (result,) = certify(order)
+    return result
+
+
+def databases(dsn: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        text = "SELECT count(*) FROM pg_database WHERE datname LIKE 'timeball_certify%'"
+        return connection.execute(text).fetchone()[0]  # type: ignore[index]  # always one
+
+
+@pytest.mark.slow
+def test_a_scenario_has_a_database_of_its_own_that_is_gone_afterwards(
+    server: str, tmp_path: Path
+) -> None:
+    def run(stage: Stage) -> Outcome:
+        assert stage.store.counts() == {}
+        stage.submit([JobSpec(uuid=uuid4(), kind=NOTE)])
+        assert databases(server) == 2
+        return SEEN
+
+    before = set(Path(tempfile.gettempdir()).glob("timeball-t-*"))
+    assert [played(server, tmp_path, run).status for _ in range(2)] == [Status.PASSED] * 2
+    assert databases(server) == 0
+    assert set(Path(tempfile.gettempdir()).glob("timeball-t-*")) == before
+    events = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert [(each["call"], each["event"]) for each in events] == [
+        ("submit", "invoke"),
+        ("submit", "ok"),
+    ] * 2
+
+
+@pytest.mark.slow
+def test_how_a_scenario_ends_is_told_apart(server: str, tmp_path: Path) -> None:
+    def lacking(_: Stage) -> Outcome:
+        raise Skipped("no such thing here")
+
+    def stalling(stage: Stage) -> Outcome:
+        stage.submit([JobSpec(uuid=uuid4(), kind=NOTE)])
+        stage.drain()
+        return SEEN
+
+    def failing(_: Stage) -> Outcome:
+        raise ZeroDivisionError
+
+    def idle(_: Stage) -> Outcome:
+        return Outcome(expected={}, observed={}, witness={"fault": 0})
+
+    runs = (lacking, stalling, failing, idle)
+    order = Order(
+        scenarios=tuple(scenario(run, deadline_s=0.1) for run in runs), out=tmp_path, dsn=server
+    )
+    results = certify(order)
+    assert [each.status for each in results] == [
+        *(Status.SKIPPED, Status.VIOLATED, Status.BROKEN, Status.VACUOUS)
+    ]
+    assert [check.name for check in results[1].failed] == ["progress"]
+    assert "ZeroDivisionError" in results[2].reason
+    assert results[3].reason == "never witnessed: fault"
+
+
+@pytest.mark.slow
+def test_a_step_gives_rows_or_who_is_in_the_way_or_the_error(server: str, tmp_path: Path) -> None:
+    def run(stage: Stage) -> Outcome:
+        stage.store.ensure_lanes([("default", 5)])
+        one, two = stage.session().begin(), stage.session()
+        assert isinstance(one.step(query("lock_lane"), LANE), list)
+        step = two.step(query("lock_lane"), LANE)
+        assert step == Blocked((one.pid,))
+        one.commit()
+        assert isinstance(two.outcome(), list)
+        refused = one.step("SELECT 1 / 0")
+        assert isinstance(refused, Refused)
+        assert refused.sqlstate == "22012"
+        one.begin()
+        one.step(query("lock_lane"), LANE)
+        assert isinstance(two.step(query("lock_lane"), LANE), Blocked)
+        return SEEN  # and leaves both where they are
+
+    assert played(server, tmp_path, run).status is Status.PASSED
+
+
+@pytest.mark.slow
+def test_a_session_that_is_left_is_a_violation(server: str, tmp_path: Path) -> None:
+    stray: list[psycopg.Connection] = []
+
+    def run(stage: Stage) -> Outcome:
+        stray.append(psycopg.connect(stage.dsn))
+        return SEEN
+
+    try:
+        result = played(server, tmp_path, run, deadline_s=0.3)
+    finally:
+        stray[0].close()
+    assert [check.name for check in result.failed] == ["leaks"]
+
+
+def test_a_scenario_that_stops_the_server_is_refused_a_server_of_others(
+    server: str, tmp_path: Path
+) -> None:
+    deadly = scenario(lambda _: SEEN, own_server=True)
+    order = Order(scenarios=(deadly,), out=tmp_path, dsn=server, named=True)
+    with pytest.raises(UsageError, match="leave --dsn out"):
+        certify(order)
+    assert played(server, tmp_path, lambda _: SEEN, own_server=True).status is Status.SKIPPED
+
+
+def test_an_id_is_unique_and_an_unknown_one_is_refused() -> None:
+    ids = [each.id for each in SCENARIOS]
+    assert len(ids) == len(set(ids))
+    assert [each.id for each in selected(Profile.QUICK, ["A", "A"])] == ["A"]
+    with pytest.raises(UsageError, match="write some of A"):
+        selected(Profile.QUICK, ["A", "Q"])
