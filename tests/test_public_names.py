@@ -5,10 +5,10 @@ import timeball
 
 NAMES = {
     "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
-    "Delivery", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry", "Scheduler",
-    "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable", "TimeballError",
-    "UsageError", "__version__", "chain", "chord", "command", "connect", "connect_async", "cron",
-    "draft", "group", "http", "job", "sql",
+    "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry",
+    "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
+    "TimeballError", "UsageError", "__version__", "chain", "chord", "command", "connect",
+    "connect_async", "cron", "draft", "group", "http", "job", "sql",
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from timeball.action.context import Cancel as Cancel
     from timeball.action.context import Context as Context
     from timeball.action.context import Snooze as Snooze
+    from timeball.action.draft import Draft as Draft
     from timeball.action.draft import draft as draft
     from timeball.action.flow import chain as chain
     from timeball.action.flow import chord as chord
@@ -55,6 +56,7 @@ _HOMES = {
     "Context": "action.context",
     "DeadlockError": "errors",
     "Delivery": "core.records",
+    "Draft": "action.draft",
     "Handle": "client",
     "Job": "core.records",
     "PermanentError": "core.retry",
