@@ -3,67 +3,98 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from ipaddress import ip_address
 
 import pytest
-from tests.action.requests import failure
-from tests.action.server import plain
+from tests.action.requests import carried_out, failure
+from tests.action.server import Server, plain, serving
 
 import timeball as tb
 from timeball.action import http_pool
-from timeball.action.addresses import ALLOW_VARIABLE, Allowed
+from timeball.action.addresses import ALLOW_VARIABLE, Address, Allowed
+from timeball.action.http_connection import Connection
 from timeball.action.http_pool import Pools
 from timeball.action.http_target import Target
 from timeball.action.own_kinds import serve
 from timeball.action.registry import Registry
+from timeball.core.outcomes import Returned
 
 
-class Pool:
-    """A pool whose end lasts until the gate is open."""
-
-    def __init__(self, gate: asyncio.Event) -> None:
-        self.gate = gate
-        self.closing = asyncio.Event()
-
-    async def aclose(self) -> None:
-        self.closing.set()
-        await self.gate.wait()
-
-
-def target(host: str) -> Target:
-    return Target.of(f"http://{host}.example/", Allowed())
-
-
-def test_a_pool_that_is_lent_while_others_are_closed_stays_open(
+def test_of_more_hosts_than_are_kept_those_are_ended_that_nobody_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(http_pool, "POOLS_MAX", 2)
+    allow = Allowed.of(["127.0.0.0/8"])
+
+    async def resolve(_host: str, _port: int) -> list[Address]:
+        return [ip_address("127.0.0.1")]
+
     async def main() -> None:
-        gate, made = asyncio.Event(), []
+        async with serving(plain(b"x")) as server:
 
-        def make(_key: object) -> Pool:
-            made.append(Pool(gate))
-            return made[-1]
+            def lent(host: str) -> AbstractAsyncContextManager[Connection]:
+                target = Target.of(f"http://{host}.example:{server.port}/", allow)
+                return pools.lent(target, None, allow, connect_s=10)
 
-        monkeypatch.setattr(http_pool, "_pool", make)
-        monkeypatch.setattr(http_pool, "POOLS_MAX", 2)
-        pools, none = Pools(), Allowed()
-        for host in "ab":
-            async with pools.lent(target(host), None, none):
-                pass
-        done = asyncio.Event()
+            async def use(connection: Connection) -> Connection:
+                headers = {"Host": "x"}
+                await connection.ask("GET", "/", headers=headers, body=None, read_s=10)
+                async for _ in connection.chunks():
+                    pass
+                return connection
 
-        async def third() -> None:
-            async with pools.lent(target("c"), None, none), pools.lent(target("d"), None, none):
-                pass
-            done.set()
+            pools = Pools.here()
+            async with lent("a") as connection:
+                first = await use(connection)
+            async with lent("a") as connection, lent("b") as second, lent("c") as third:
+                assert connection is first
+                assert await use(first) is not await use(second)
+                await use(third)
+            # Of three hosts one was too many, and c was the first that nobody used.
+            assert (first.wire.rests, second.wire.rests, third.wire.rests) == (True, True, False)
 
-        task = asyncio.create_task(third())
-        await made[0].closing.wait()  # of a; b would be the next
-        async with pools.lent(target("b"), None, none) as lent:
-            gate.set()
-            await done.wait()
-            assert isinstance(lent, Pool)
-            assert not lent.closing.is_set()
-        await task
+    monkeypatch.setattr(http_pool, "resolve", resolve)
+    monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")
+    asyncio.run(main())
+
+
+def test_a_connection_that_nobody_uses_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "IDLE_S", 0.0)
+    monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")
+
+    async def main() -> None:
+        ended = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            await reader.read()
+            writer.close()
+            ended.set()
+
+        listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+        server = Server(answers=[], port=listening.sockets[0].getsockname()[1])
+        await carried_out(server, None)
+        async with asyncio.timeout(60):
+            await ended.wait()
+        listening.close()
+        await listening.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_no_more_connections_to_a_host_are_made_than_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_pool, "CONNECTIONS_MAX", 3)
+    monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")
+
+    async def main() -> None:
+        async with serving(plain(b"x")) as server:
+            ends = await asyncio.gather(*(carried_out(server, None) for _ in range(20)))
+            assert all(isinstance(end, Returned) for end in ends)
+            assert server.connections <= 3
 
     asyncio.run(main())
 

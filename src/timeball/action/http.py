@@ -12,31 +12,25 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, cast
 
-import httpcore2
 import msgspec
 
-from timeball import __version__
 from timeball.action.addresses import Allowed
 from timeball.action.context import Context
 from timeball.action.failed import ActionFailed
+from timeball.action.http_connection import Connection
 from timeball.action.http_pool import Pools
+from timeball.action.http_redirect import NEUTRAL, Hop, next_hop
 from timeball.action.http_request import HttpRequest
 from timeball.action.http_response import Capture, result_of
 from timeball.action.http_target import Target
+from timeball.action.http_wire import Broken, TooSlow
 from timeball.action.secret import Secret, revealed
 from timeball.action.webhook import signed_headers
 from timeball.chance import new_uuid, now
 from timeball.errors import UsageError
 from timeball.observe.concealment import conceal, concealed
-
-_TIMEOUTS: Final = (httpcore2.TimeoutException,)
-_BROKEN: Final = (
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    zlib.error,
-)
 
 
 async def request(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,47 +45,41 @@ async def request(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:
         headers, body = _content(asked, target, context)
     except (UsageError, ValueError) as error:
         raise ActionFailed(str(error), error_type="HttpRefused", again=False) from None
+    hop = Hop(method=asked.method, target=target, headers=headers, body=body)
+    for _ in range(asked.redirects + 1):
+        status, locations, capture = await _answer(asked, hop)
+        following = next_hop(asked, hop, status, locations)
+        if following is None:
+            return result_of(asked, status, capture)
+        hop = following
+    text = f"it was redirected more than {asked.redirects} times: raise redirects, or call the end"
+    raise ActionFailed(text, error_type="HttpStatus", again=False)
+
+
+async def _answer(asked: HttpRequest, hop: Hop) -> tuple[int, list[bytes], Capture]:
+    """Return the status of an answer, where it redirects to, and the beginning of its body."""
+    lent = Pools.here().lent(hop.target, asked.ca, asked.allow, connect_s=asked.connect_s)
     try:
-        return await _answer(asked, target, headers, body)
-    except _TIMEOUTS as error:
-        what = "connected" if isinstance(error, httpcore2.ConnectTimeout) else "answered"
-        raise _failed("HttpTimeout", asked, f"has not {what} in time") from None
-    except _BROKEN as error:
-        raise _failed("HttpBroken", asked, str(error) or type(error).__name__) from None
+        async with lent as connection:
+            head = await connection.ask(
+                hop.method, hop.target.path, headers=hop.headers, body=hop.body, read_s=asked.read_s
+            )
+            capture = Capture(head.headers, asked.capture_bytes)
+            await _captured(connection, capture)
+    except TooSlow as error:
+        raise _failed("HttpTimeout", asked, hop, str(error)) from None
+    except (Broken, zlib.error) as error:
+        raise _failed("HttpBroken", asked, hop, str(error)) from None
+    locations = [value for name, value in head.headers if name == b"location"]
+    return head.status_code, locations, capture
 
 
-async def _answer(
-    asked: HttpRequest, target: Target, headers: Mapping[str, str], body: bytes | None
-) -> dict[str, Any]:
-    url = httpcore2.URL(
-        scheme=target.scheme.encode(),
-        host=target.host.encode(),
-        port=target.port,
-        target=target.path.encode(),
-    )
-    limits = {"connect": asked.connect_s, "read": asked.read_s, "write": asked.read_s}
-    async with (
-        Pools.here().lent(target, asked.ca, asked.allow) as pool,
-        pool.stream(
-            asked.method,
-            url,
-            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
-            content=body,
-            extensions={"timeout": limits},
-        ) as response,
-    ):
-        capture = await _captured(response, asked.capture_bytes)
-        return result_of(asked, response.status, capture)
-
-
-async def _captured(response: httpcore2.Response, limit: int) -> Capture:
-    """Return the beginning of a response; the connection is closed on what is beyond it."""
-    capture = Capture(response.headers, limit)
-    async with aclosing(response.aiter_stream()) as chunks:
+async def _captured(connection: Connection, capture: Capture) -> None:
+    """Keep the beginning of a body; the connection is ended on what is beyond it."""
+    async with aclosing(connection.chunks()) as chunks:
         async for chunk in chunks:
             if not capture.add(chunk):
                 break
-    return capture
 
 
 def _content(
@@ -99,8 +87,7 @@ def _content(
 ) -> tuple[dict[str, str], bytes | None]:
     """Return the headers and the body as they are sent, secrets and all."""
     body = None if asked.body is None else asked.body.encode()
-    headers = {"Host": target.authority, "User-Agent": f"timeball/{__version__}"}
-    headers |= {"Accept-Encoding": "identity", "Accept": "*/*"}
+    headers = {"Host": target.authority, **NEUTRAL}
     if asked.has_json:
         body = msgspec.json.encode(revealed(asked.json))
         headers["Content-Type"] = "application/json"
@@ -114,7 +101,7 @@ def _content(
         keys = [key.reveal() for key in asked.sign]
         headers |= signed_headers(keys, id_=context.key, at_s=at_s, body=body or b"")
     for name, value in revealed(asked.headers).items():
-        if not value.isprintable() or not value.isascii():
+        if not (value.isprintable() and value.isascii() and value == value.strip()):
             raise ValueError(f"the secret for header {name} is not printable ASCII")
         headers = {known: each for known, each in headers.items() if known.lower() != name.lower()}
         headers[name] = value
@@ -153,7 +140,7 @@ def _secret_target(url: Secret, allow: Allowed) -> Target:
         ) from None
 
 
-def _failed(error_type: str, asked: HttpRequest, text: str) -> ActionFailed:
+def _failed(error_type: str, asked: HttpRequest, hop: Hop, text: str) -> ActionFailed:
     # Of an address that is a secret, no part is shown.
-    shown = asked.target or asked.url
+    shown = asked.url if asked.target is None else hop.target
     return ActionFailed(concealed(f"{shown} {text}"), error_type=error_type, again=True)

@@ -29,7 +29,7 @@ def usable() -> bool:
         UsageError: The worker's own allow list cannot be read.
     """
     Allowed.by_worker(os.environ.get(ALLOW_VARIABLE, ""))
-    return find_spec("httpcore2") is not None
+    return find_spec("h11") is not None
 
 
 async def _call(context: Context, **args: Any) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def http(
     """Return one HTTP request as a job, for `submit` and `schedule`.
 
     The job succeeds with ``{"status", "headers", "body", "truncated"}``, where `body` is the
-    beginning of the response as text. Redirects are not followed. Any number of attempts send the
-    same ``Idempotency-Key``, the job's uuid.
+    beginning of the response as text. Any number of attempts send the same ``Idempotency-Key``,
+    the job's uuid.
 
     Args:
         method: "GET", "POST", …
@@ -86,8 +86,9 @@ def http(
             TIMEBALL_HTTP_ALLOW of the worker as well;
             `ca`, the text of a PEM file with the authorities to trust in place of the system's;
             `connect_s` (10) and `read_s` (30, for each wait); `capture_bytes` (16,384, at most
-            40,000); `idempotency_header`, another name or None; `traceparent`, to go on with a
-            trace.
+            40,000); `idempotency_header`, another name or None; `redirects`, how many are
+            followed (0, at most 10), to other origins without headers, content and methods of the
+            job's own; `traceparent`, to go on with a trace.
 
     Raises:
         UsageError: Something that can never work or is not safe, and what to write instead.

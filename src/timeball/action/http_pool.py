@@ -12,19 +12,18 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
-
-import httpcore2
-from httpcore2 import AnyIOBackend, AsyncConnectionPool, AsyncNetworkBackend, AsyncNetworkStream
 
 from timeball.action.addresses import ALLOW_VARIABLE, Address, Allowed, Guard, literal
 from timeball.action.failed import ActionFailed
+from timeball.action.http_connection import Connection
 from timeball.action.http_target import Target
+from timeball.action.http_wire import Broken, TooSlow, Wire
 
 CONNECTIONS_MAX: Final = 64
 """To one host at once, from one process."""
@@ -32,7 +31,6 @@ CONNECTIONS_MAX: Final = 64
 POOLS_MAX: Final = 256
 IDLE_S: Final = 5.0
 
-SocketOption = Any
 _pools: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Pools]] = WeakKeyDictionary()
 
 
@@ -41,62 +39,6 @@ async def resolve(host: str, port: int) -> list[Address]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [ip_address(address[0]) for *_, address in found]
-
-
-class GuardedBackend(AsyncNetworkBackend):
-    """Connects only where a guard has no objection."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._inner = AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the library's protocol
-        local_address: str | None = None,
-        socket_options: Iterable[SocketOption] | None = None,
-    ) -> AsyncNetworkStream:
-        """Return a connection to one of the host's addresses.
-
-        Raises:
-            ActionFailed: One of them must not be connected to.
-            httpcore2.ConnectError, httpcore2.ConnectTimeout: None answers.
-        """
-        try:
-            async with asyncio.timeout(timeout):
-                addresses = await self._checked(host, port)
-                return await self._first(addresses, port, timeout)
-        except TimeoutError:
-            raise httpcore2.ConnectTimeout("no connection in time") from None
-
-    async def _checked(self, host: str, port: int) -> list[Address]:
-        known = literal(host)
-        try:
-            addresses = [known] if known is not None else await resolve(host, port)
-        except OSError as error:
-            raise httpcore2.ConnectError(f"{host} has no address: {error.strerror}") from None
-        # All of them: a name with one address that is not public is not to be trusted with others.
-        for address in addresses:
-            objection = self._guard.objection(host, address)
-            if objection is not None:
-                raise ActionFailed(objection, error_type="HttpRefused", again=False)
-        if not addresses:
-            raise httpcore2.ConnectError(f"{host} has no address")
-        return addresses
-
-    async def _first(
-        self, addresses: list[Address], port: int, limit_s: float | None
-    ) -> AsyncNetworkStream:
-        share_s = None if limit_s is None else limit_s / len(addresses)
-        for number, address in enumerate(addresses, start=1):
-            try:
-                return await self._inner.connect_tcp(str(address), port, timeout=share_s)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                if number == len(addresses):
-                    raise
-        raise AssertionError("there is at least one address")
 
 
 class _Key(NamedTuple):
@@ -114,8 +56,7 @@ class Pools:
     """The connections of one event loop. Closed when the loop ends and cancels its tasks."""
 
     def __init__(self) -> None:
-        self._pools: dict[_Key, AsyncConnectionPool] = {}
-        self._users: dict[_Key, int] = {}
+        self._pools: dict[_Key, _Pool] = {}
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     @classmethod
@@ -129,56 +70,134 @@ class Pools:
 
     @asynccontextmanager
     async def lent(
-        self, target: Target, ca: str | None, asked: Allowed
-    ) -> AsyncIterator[AsyncConnectionPool]:
-        """Lend the pool for a target."""
+        self, target: Target, ca: str | None, asked: Allowed, *, connect_s: float
+    ) -> AsyncIterator[Connection]:
+        """Lend a connection to a target for one request.
+
+        Raises:
+            ActionFailed: It must not be connected to.
+            Broken, TooSlow: It cannot be.
+        """
         granted = os.environ.get(ALLOW_VARIABLE, "")
         key = _Key(target.scheme, target.host, target.port, ca, asked, granted)
-        pool = self._pools.pop(key, None) or _pool(key)
+        pool = self._pools.pop(key, None) or _Pool(key)
         self._pools[key] = pool  # the last is the one used last
-        self._users[key] = self._users.get(key, 0) + 1
+        pool.users += 1
         try:
-            yield pool
+            async with pool.lent(connect_s) as connection:
+                yield connection
         finally:
-            self._users[key] -= 1
-            await self._shrink()
+            pool.users -= 1
+            self._shrink()
 
-    async def _shrink(self) -> None:
-        idle = [key for key in self._pools if not self._users.get(key)]
-        surplus = idle[: max(0, len(self._pools) - POOLS_MAX)]
-        for key in surplus:
-            del self._users[key]
-        # All taken out before anything is awaited, for meanwhile others may be lent them.
-        for pool in [self._pools.pop(key) for key in surplus]:
-            await pool.aclose()
+    def _shrink(self) -> None:
+        surplus = len(self._pools) - POOLS_MAX
+        if surplus > 0:
+            unused = [key for key, pool in self._pools.items() if not pool.users]
+            for key in unused[:surplus]:
+                self._pools.pop(key).close()
 
     async def _keep(self) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             while self._pools:
-                _, pool = self._pools.popitem()
-                await pool.aclose()
+                self._pools.popitem()[1].close()
 
 
-def _pool(key: _Key) -> AsyncConnectionPool:
-    granted = Allowed.by_worker(key.granted)
-    return AsyncConnectionPool(
-        ssl_context=_trust(key.ca) if key.scheme == "https" else None,
-        max_connections=CONNECTIONS_MAX,
-        keepalive_expiry=IDLE_S,
-        network_backend=GuardedBackend(Guard(asked=key.asked, granted=granted)),
-    )
+class _Pool:
+    """The connections to one host."""
+
+    def __init__(self, key: _Key) -> None:
+        self.users = 0
+        self._key = key
+        self._guard = Guard(asked=key.asked, granted=Allowed.by_worker(key.granted))
+        self._trust = _trust(key.ca) if key.scheme == "https" else None
+        self._room = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._idle: dict[Connection, asyncio.TimerHandle] = {}
+
+    @asynccontextmanager
+    async def lent(self, connect_s: float) -> AsyncIterator[Connection]:
+        """Lend one of them, or a new one."""
+        async with self._room:
+            connection = await self._rested() or Connection(await self._dialled(connect_s))
+            kept = False
+            try:
+                yield connection
+                kept = connection.rest()
+            finally:
+                if not kept:
+                    connection.wire.abort()
+            loop = asyncio.get_running_loop()
+            if kept:
+                self._idle[connection] = loop.call_later(IDLE_S, self._drop, connection)
+
+    def close(self) -> None:
+        """End those that nobody uses."""
+        while self._idle:
+            self._drop(next(iter(self._idle)))
+
+    def _drop(self, connection: Connection) -> None:
+        self._idle.pop(connection).cancel()
+        connection.wire.abort()
+
+    async def _rested(self) -> Connection | None:
+        """Return the one used last on which nothing has come since; all others are ended."""
+        while self._idle:
+            connection, timer = self._idle.popitem()
+            timer.cancel()
+            # Two turns of the loop, in which it sees and delivers what has arrived by now.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if connection.wire.rests:
+                return connection
+            connection.wire.abort()
+        return None
+
+    async def _dialled(self, limit_s: float) -> Wire:
+        try:
+            async with asyncio.timeout(limit_s):
+                addresses = await self._checked()
+                return await self._first(addresses, limit_s / len(addresses))
+        except TimeoutError:
+            raise TooSlow("has not connected in time") from None
+
+    async def _checked(self) -> list[Address]:
+        host = self._key.host
+        known = literal(host)
+        try:
+            addresses = [known] if known is not None else await resolve(host, self._key.port)
+        except OSError as error:
+            raise Broken(f"{host} has no address: {error.strerror}") from None
+        # All of them: a name with one address that is not public is not to be trusted with others.
+        for address in addresses:
+            objection = self._guard.objection(host, address)
+            if objection is not None:
+                raise ActionFailed(objection, error_type="HttpRefused", again=False)
+        if not addresses:
+            raise Broken(f"{host} has no address")
+        return addresses
+
+    async def _first(self, addresses: list[Address], share_s: float) -> Wire:
+        key = self._key
+        *before, last = addresses
+        for address in before:
+            try:
+                async with asyncio.timeout(share_s):
+                    return await Wire.dial(address, key.port, trust=self._trust, name=key.host)
+            except (Broken, TimeoutError):
+                continue
+        return await Wire.dial(last, key.port, trust=self._trust, name=key.host)
 
 
 @lru_cache(maxsize=64)
 def _trust(ca: str | None) -> ssl.SSLContext:
     """Return whom to trust; there is no way to trust everybody."""
-    if ca is None:
-        return httpcore2.default_ssl_context()
     try:
-        return ssl.create_default_context(cadata=ca)
+        trust = ssl.create_default_context(cadata=ca)
     except ssl.SSLError as error:
         raise ActionFailed(
             f"ca is no certificate: {error}", error_type="HttpRefused", again=False
         ) from None
+    trust.set_alpn_protocols(["http/1.1"])
+    return trust

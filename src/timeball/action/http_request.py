@@ -25,9 +25,11 @@ SUCCESS: Final = ("2xx",)
 RETRY: Final = (408, 425, 429, "5xx")
 SIGNING_MAX: Final = 4
 WAIT_MAX_S: Final = 3600.0
+REDIRECTS_MAX: Final = 10
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
 
-_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
-_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE: Final = re.compile(r"[!-~]?|[!-~][ \t!-~]{0,8190}[!-~]")
 _OURS: Final = frozenset(
@@ -59,6 +61,7 @@ class HttpOptions(TypedDict, total=False):
     read_s: float
     capture_bytes: int
     idempotency_header: str | None
+    redirects: int
     traceparent: str
 
 
@@ -89,6 +92,7 @@ class HttpRequest:
     read_s: float
     capture_bytes: int
     idempotency_header: str | None
+    redirects: int
     traceparent: str | None
 
     @classmethod
@@ -99,8 +103,8 @@ class HttpRequest:
             UsageError: What is wrong with one of them, and what to write instead.
         """
         method, url = args.get("method"), args.get("url")
-        if not (isinstance(method, str) and method in _METHODS):
-            raise UsageError(f"method is {method!r}: write one of {', '.join(sorted(_METHODS))}")
+        if not (isinstance(method, str) and method in METHODS):
+            raise UsageError(f"method is {method!r}: write one of {', '.join(sorted(METHODS))}")
         allow = Allowed.of(_list("allow", args.get("allow", ())))
         if isinstance(url, str):
             check_shown(url)
@@ -125,6 +129,7 @@ class HttpRequest:
             read_s=_seconds("read_s", args.get("read_s", 30.0)),
             capture_bytes=_capture(args.get("capture_bytes", 16_384)),
             idempotency_header=_idempotency(args, method),
+            redirects=_redirects(args.get("redirects", 0)),
             traceparent=_trace(args.get("traceparent")),
         )
 
@@ -236,12 +241,18 @@ def _capture(given: Any) -> int:
 
 
 def _idempotency(args: Mapping[str, Any], method: str) -> str | None:
-    name = args.get("idempotency_header", None if method in _SAFE else "Idempotency-Key")
+    name = args.get("idempotency_header", None if method in SAFE else "Idempotency-Key")
     if name is None:
         return None
     if not (isinstance(name, str) and _NAME.fullmatch(name)) or name.lower() in _OURS:
         raise UsageError(f"idempotency_header is {name!r}: write a header's name, or None")
     return name
+
+
+def _redirects(given: Any) -> int:
+    if type(given) is not int or not 0 <= given <= REDIRECTS_MAX:
+        raise UsageError(f"redirects is {given!r}: write how many to follow, 0 to {REDIRECTS_MAX}")
+    return given
 
 
 def _trace(given: Any) -> str | None:
