@@ -11,7 +11,8 @@ import pytest
 from tests.client.jobs import add
 
 import timeball as tb
-from timeball.client.specs import job_spec, schedule_spec
+from timeball.action.job_specs import job_spec
+from timeball.client.specs import schedule_spec
 from timeball.core.limits import Limit, Scope
 from timeball.errors import UsageError
 from timeball.store.memory import MemoryStore

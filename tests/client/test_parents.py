@@ -12,8 +12,8 @@ from tests.client.jobs import add
 from tests.store.world import end
 
 import timeball as tb
-from timeball.client.parents import parents_of
-from timeball.client.specs import job_spec
+from timeball.action.edges import parents_of
+from timeball.action.job_specs import job_spec
 from timeball.core.dependencies import Edge, Rule, RuledOut
 from timeball.core.states import Ending
 from timeball.errors import UsageError

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 from tests.client.jobs import add, asks, clash, once
 
-from timeball.client.specs import agenda_of, job_spec, schedule_spec
+from timeball.action.job_specs import job_spec
+from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.records import Delivery
 from timeball.core.uniqueness import OnClash, Unique, UniqueScope, UniqueUntil
 from timeball.errors import InvalidPayload, InvalidSchedule, UnknownKind, UsageError

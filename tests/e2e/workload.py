@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.e2e.programs import Place, Program, until
 from tests.e2e.soundness import assert_agrees, assert_sound
 
+from timeball.action.job_specs import job_spec
 from timeball.client import Client
-from timeball.client.specs import job_spec
 from timeball.core.audit import Report
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.errors import StoreUnavailable

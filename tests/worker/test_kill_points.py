@@ -18,7 +18,8 @@ from tests.e2e.programs import until
 from tests.e2e.soundness import assert_agrees, assert_sound
 from tests.worker.doomed import KINDS
 
-from timeball.client.specs import agenda_of, job_spec, schedule_spec
+from timeball.action.job_specs import job_spec
+from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.standing import standing
 from timeball.core.states import TERMINAL, Ending
 from timeball.store.postgres import PostgresStore

@@ -10,10 +10,10 @@ from typing import Any, Self
 from uuid import UUID
 
 from timeball.action.draft import Draft
+from timeball.action.draft_specs import draft_specs
 from timeball.action.job_call import JobCall
-from timeball.client.drafts import draft_specs
+from timeball.action.job_specs import job_spec
 from timeball.client.schedules import Backfill
-from timeball.client.specs import job_spec
 from timeball.client.sync import Client, Handle, Waiting
 from timeball.core.limits import Limit
 from timeball.core.notes import LogLine

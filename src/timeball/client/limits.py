@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import EllipsisType
 
-from timeball.client.specs import checked_name
+from timeball.action.job_specs import checked_name
 from timeball.core.limits import AT_ONCE_MAX, Limit, Scope
 from timeball.core.permits import Law, Proof, proofs
 from timeball.core.rate import Rate

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from timeball.client.specs import checked_name, checked_priority
+from timeball.action.job_specs import checked_name, checked_priority
 from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
 from timeball.errors import UsageError
 from timeball.store.base import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from getpass import getuser
 from platform import node
 
-from timeball.client.specs import checked_name
+from timeball.action.job_specs import checked_name
 from timeball.core.queues import DEPTH_MAX, Queue
 from timeball.errors import UsageError
 from timeball.store.base import Store

@@ -15,14 +15,14 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from timeball.action.draft import Draft
+from timeball.action.draft_specs import draft_specs
 from timeball.action.job_call import JobCall
+from timeball.action.job_specs import OPTIONS, job_spec, job_specs
 from timeball.chance import new_uuid
-from timeball.client.drafts import draft_specs
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
 from timeball.client.queues import Queues
 from timeball.client.schedules import Schedules
-from timeball.client.specs import OPTIONS, job_spec, job_specs
 from timeball.core.notes import LogLine
 from timeball.core.records import CancelAnswer, Job, JobSpec
 from timeball.core.states import State

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from timeball.client.words import word
+from timeball.action.words import word
 from timeball.core.dependencies import Edge, Rule, RuledOut
 from timeball.errors import UsageError
 

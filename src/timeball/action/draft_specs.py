@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from timeball.action.draft import Draft, together
-from timeball.client.specs import job_spec
+from timeball.action.job_specs import job_spec
 from timeball.core.records import JobSpec
 from timeball.errors import UsageError
 

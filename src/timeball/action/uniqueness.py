@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from timeball.client.words import word
+from timeball.action.words import word
 from timeball.core.uniqueness import OnClash, Unique, UniqueScope, UniqueUntil
 from timeball.errors import UsageError
 
