@@ -11,10 +11,9 @@ import pytest
 from tests.cli.invoking import document, invoke, said
 from tests.store.world import NOON, World, end, schedule
 
-from timeball.cli.job_text import state_line
-from timeball.cli.jobs import follow
+from timeball.cli.following import followed
 from timeball.client import Client
-from timeball.core.notes import Line, Note
+from timeball.core.notes import LINES_MAX, Line, LogLine, Note
 from timeball.core.records import Decision, Firing, OccurrenceDecision, Standing
 from timeball.core.states import Ending, State
 
@@ -385,12 +384,45 @@ def test_show_tells_how_far_a_job_is_and_what_it_has_logged(world: World) -> Non
     assert [line["text"] for line in job["log"]] == ["begins", "goes on"]
 
 
-def test_watch_tells_each_step(world: World) -> None:
+def test_watch_tells_each_step(world: World, monkeypatch) -> None:
     worker = world.worker()
     turn = world.start(worker)
-    seen = follow(Client(world.store), world.job(turn))
-    assert next(seen).progress is None
-    world.store.note([Note(turn.job_id, 1, (1.0, None, None), ())])
-    assert state_line(next(seen), utc=True).endswith("running 1")
-    world.settle(worker, end(turn))
-    assert state_line(next(seen), utc=True).endswith("succeeded")
+    steps = iter(
+        [
+            lambda: world.store.note([Note(turn.job_id, 1, (1.0, None, None), ())]),
+            lambda: world.store.note([Note(turn.job_id, 1, None, [Line(1, 0.0, "begins")])]),
+            lambda: None,
+            # The same words once more are news too.
+            lambda: world.store.note([Note(turn.job_id, 1, None, [Line(2, 0.0, "begins")])]),
+            lambda: world.settle(worker, end(turn)),
+        ]
+    )
+    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps)())
+    assert said("jobs", "watch", str(turn.uuid), "--utc").splitlines() == [
+        "2026-03-01 12:00:00+00:00  running",
+        "2026-03-01 12:00:00+00:00  running 1",
+        "    2026-03-01 12:00:00+00:00  turn 1  begins",
+        "    2026-03-01 12:00:00+00:00  turn 1  begins",
+        "2026-03-01 12:00:00+00:00  succeeded",
+    ]
+
+
+def test_watch_goes_on_where_the_oldest_lines_are_kept_no_longer(world: World, monkeypatch) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+
+    def say(first: int, last: int) -> None:
+        lines = [Line(n, 0.0, f"line {n}") for n in range(first, last + 1)]
+        world.store.note([Note(turn.job_id, 1, None, lines)])
+
+    steps = iter(
+        [
+            lambda: say(LINES_MAX - 1, LINES_MAX + 50),
+            lambda: (say(LINES_MAX + 51, LINES_MAX + 52), world.settle(worker, end(turn))),
+        ]
+    )
+    say(1, LINES_MAX - 2)
+    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps)())
+    news = followed(Client(world.store), world.job(turn))
+    seen = [each.text for each in news if isinstance(each, LogLine)]
+    assert seen == [f"line {n}" for n in range(1, LINES_MAX + 53)]

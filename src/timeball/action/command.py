@@ -26,6 +26,7 @@ from typing import Protocol
 
 from timeball.action.command_limits import RLIMITS, check_limits
 from timeball.action.command_output import CHUNK, Output
+from timeball.action.command_tail import Tail
 from timeball.errors import UsageError
 
 _MINDER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("minder.py")))
@@ -182,6 +183,7 @@ def run(
     *,
     cancelled: Selectable | int | None = None,
     extra_env: Mapping[str, str] | None = None,
+    tail: Tail | None = None,
 ) -> CommandEnd:
     """Run a command to its end and say how it ended; blocks the calling thread.
 
@@ -195,9 +197,10 @@ def run(
         cancelled: A `Cancellation`, or any descriptor that becomes readable, to end it early.
         extra_env: Added to `command.env` and stronger: facts about the job, such as
             TIMEBALL_JOB_ID. Values are data; no shell ever reads them as text of its own.
+        tail: Told what it writes while it runs.
     """
     started_at = time.monotonic()
-    attempt = _Attempt(command)
+    attempt = _Attempt(command, tail)
     try:
         attempt.carry_out(_brief(command, extra_env or {}), cancelled)
     except (OSError, UsageError) as error:  # no room for a process or a descriptor, a wrong value
@@ -208,8 +211,9 @@ def run(
 class _Attempt:
     """One run of a command, as the calling thread sees it."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, tail: Tail | None) -> None:
         self._command = command
+        self._tail = tail
         self._output = Output(command.output_max)
         self._exit_code: int | None = None
         self._signal: int | None = None
@@ -277,22 +281,32 @@ class _Attempt:
                 minder.kill()
                 until = math.inf
         self._drain(output)
+        if self._tail is not None:
+            self._tail.tell(ended=True)
 
     def _listen(self, selector: selectors.BaseSelector, until: float) -> set[str]:
         """Wait for news and take them in; the sources that have no more to say."""
         # At most an hour at once: the system calls below know no infinity, and not even a month.
-        left_s = min(3600.0, max(0.0, until - time.monotonic()))
+        due_at = math.inf if self._tail is None else self._tail.due_at()
+        left_s = min(3600.0, max(0.0, min(until, due_at) - time.monotonic()))
         over: set[str] = set()
         for key, _events in selector.select(left_s):
             chunk = b"" if key.data == "cancelled" else os.read(key.fd, CHUNK)
             if key.data == "output":
-                self._output.add(chunk)
+                self._take(chunk)
             else:
                 self._report += chunk
             if not chunk:
                 selector.unregister(key.fileobj)
                 over.add(key.data)
+        if self._tail is not None:
+            self._tail.tell()
         return over
+
+    def _take(self, chunk: bytes) -> None:
+        self._output.add(chunk)
+        if self._tail is not None:
+            self._tail.add(chunk)
 
     def _drain(self, output: int) -> None:
         """Take what is left in the pipe; bounded, for the case that somebody still writes."""
@@ -303,7 +317,7 @@ class _Attempt:
                 return
             if not chunk:
                 return
-            self._output.add(chunk)
+            self._take(chunk)
 
     def _take_report(self) -> None:
         if not self._report:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
 from timeball.action.command import Cancellation, Command, CommandEnd, run
+from timeball.action.command_tail import Tail
 from timeball.action.context import Context
 from timeball.action.kind import Kind
 from timeball.action.parameters import Parameters
@@ -87,8 +88,10 @@ def attempt(command: Command, context: Context, codes: ExitCodes) -> Outcome:
         bounded = replace(command, timeout_s=context.timeout_s)
     cancellation = Cancellation()
     context.stop.when_raised(cancellation.set)
+    tail = Tail(context.log) if context.keeps_lines else None
     try:
-        return _outcome(run(bounded, cancelled=cancellation, extra_env=_facts(context)), codes)
+        end = run(bounded, cancelled=cancellation, extra_env=_facts(context), tail=tail)
+        return _outcome(end, codes)
     finally:
         cancellation.close()
 

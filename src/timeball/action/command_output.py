@@ -15,6 +15,11 @@ _STORABLE: Final = (
 )
 
 
+def readable(output: bytes) -> str:
+    """Return output as text that any database can store and no terminal obeys."""
+    return output.decode("utf-8", "replace").translate(_STORABLE)
+
+
 class Output:
     """The first and the last part of an output of any length, in bounded memory."""
 
@@ -41,7 +46,7 @@ class Output:
         left_out = self.total - len(self._head) - len(self._tail)
         gap = f"\n[timeball: {left_out} bytes left out]\n" if left_out else ""
         kept = bytes(self._head) + gap.encode() + bytes(self._tail)
-        return kept.decode("utf-8", "replace").translate(_STORABLE)
+        return readable(kept)
 
     def _trim(self) -> None:
         del self._tail[: max(0, len(self._tail) - self._tail_max)]

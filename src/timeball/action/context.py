@@ -214,6 +214,11 @@ class Context:
         facts["attempt"] = self.attempt
         return JobLog(facts, self._lent.notebook, (self.job_id, self.turn))
 
+    @property
+    def keeps_lines(self) -> bool:
+        """Whether what `log` is told is kept with the job, and not only logged."""
+        return self._lent.notebook is not None
+
     def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
         """Say how far this attempt is; the latest word is kept, written once a second at most.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,13 +22,11 @@ from timeball.cli.output import (
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.client import Client
-    from timeball.core.records import CancelAnswer, Job
+    from timeball.core.records import CancelAnswer
 
 _STATES: Final = (
     *("scheduled", "waiting", "pending", "running", "succeeded", "failed", "cancelled", "skipped"),
 )
-_POLL_FIRST_S: Final = 0.02
-_POLL_LAST_S: Final = 0.5
 _PARTLY: Final = 8
 _CODES: Final = {"not_found": 3, "finished": 4}
 _ANSWERS: Final = {
@@ -123,12 +119,22 @@ def show(job_id: str, *, as_json: bool, utc: bool, dsn: str | None) -> None:
 @dsn_option
 @click.pass_context
 def watch(ctx: click.Context, job_id: str, *, utc: bool, dsn: str | None) -> None:
-    """Follow one job until it ends; the exit code is 0 if it succeeded and 1 if not."""
-    from timeball.cli.job_text import ended_well, state_line
+    """Follow one job until it ends; the exit code is 0 if it succeeded and 1 if not.
+
+    What it logs, and what a command writes once it has run for two seconds, is told as it comes.
+    """
+    from timeball.cli.following import followed
+    from timeball.cli.job_text import ended_well, log_lines, state_line
+    from timeball.core.records import Job
 
     with opened(dsn) as client:
-        for job in follow(client, find(client, job_id)):
-            write(state_line(job, utc=utc))
+        for news in followed(client, find(client, job_id)):
+            if isinstance(news, Job):
+                job = news
+                write(state_line(job, utc=utc))
+            else:
+                for line in log_lines([news], utc=utc):
+                    write(f"    {line}")
     ctx.exit(0 if ended_well(job) else 1)
 
 
@@ -155,19 +161,3 @@ def _cancel(client: Client, job_id: str) -> CancelAnswer:
         return client.cancel(find(client, job_id).uuid)
     except JobNotFound:
         return CancelAnswer.NOT_FOUND
-
-
-def follow(client: Client, job: Job) -> Iterator[Job]:
-    """Yield a job, and again whenever its state, attempt or progress has changed, to its end."""
-    from timeball.core.states import TERMINAL
-
-    yield job
-    rest_s = _POLL_FIRST_S
-    while job.state not in TERMINAL:
-        time.sleep(rest_s)
-        seen, job = job, client.get(job.uuid)
-        if (job.state, job.turn, job.progress) != (seen.state, seen.turn, seen.progress):
-            rest_s = _POLL_FIRST_S
-            yield job
-        else:
-            rest_s = min(_POLL_LAST_S, 1.5 * rest_s)

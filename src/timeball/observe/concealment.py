@@ -21,6 +21,7 @@ VALUES_MAX: Final = 10_000
 """Values that are remembered; of more, those that were revealed longest ago are forgotten."""
 
 _FAR: Final = 1 << 20
+_LINE_MIN: Final = 8
 _TOLD: Final = 3  # so many first characters of a secret tell nothing, and are in any text
 _lock: Final = Lock()
 _spellings: dict[str, str] = {}
@@ -38,7 +39,9 @@ def conceal(value: str, reference: str) -> None:
     with _lock:
         if value in _spellings:
             return
-        for spelling in _ways(value):
+        # Each of its lines too: some outputs are looked at line by line.
+        lines = [line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN]
+        for spelling in (way for part in (value, *lines) for way in _ways(part)):
             _spellings.setdefault(spelling, f"[secret {reference}]")
         while len(_spellings) > VALUES_MAX:
             del _spellings[next(iter(_spellings))]

@@ -1,0 +1,49 @@
+"""A job as it goes on: its states, how far it is, and what it says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from timeball.core.notes import LogLine
+from timeball.core.records import Job
+from timeball.core.states import TERMINAL
+
+if TYPE_CHECKING:
+    from timeball.client import Client
+
+_POLL_FIRST_S: Final = 0.02
+_POLL_LAST_S: Final = 0.5
+
+
+def followed(client: Client, job: Job) -> Iterator[Job | LogLine]:
+    """Yield a job, what it logs, and again the job whenever something has changed, to its end."""
+    said: Sequence[LogLine] = ()
+    seen: Job | None = None
+    rest_s = _POLL_FIRST_S
+    while True:
+        # Read after the job: what it has said before it ended is there by then.
+        before, said = said, client.logs(job.uuid)
+        fresh = _fresh(before, said)
+        yield from fresh
+        changed = seen is None or _facts(job) != _facts(seen)
+        if changed:
+            yield job
+        if job.state in TERMINAL:
+            return
+        rest_s = _POLL_FIRST_S if changed or fresh else min(_POLL_LAST_S, 1.5 * rest_s)
+        time.sleep(rest_s)
+        seen, job = job, client.get(job.uuid)
+
+
+def _facts(job: Job) -> tuple[object, ...]:
+    return job.state, job.turn, job.progress
+
+
+def _fresh(before: Sequence[LogLine], now: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the lines that have come; the oldest may be kept no longer."""
+    for size in range(min(len(before), len(now)), 0, -1):
+        if list(before[-size:]) == list(now[:size]):
+            return now[size:]
+    return now
