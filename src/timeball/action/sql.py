@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from threading import Thread
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -134,13 +134,19 @@ def _rows(cursor: psycopg.Cursor[Any], asked: SqlRequest) -> Generator[list[Any]
     # Without parameters a percent sign is nothing but that.
     text = asked.statement if asked.params else asked.statement.replace("%", "%%")
     if asked.read_only:
-        found: Iterable[Any] = cursor.stream(text.encode(), asked.params or ())
-    else:
-        # Prepared, which takes one statement too, and knows those that give no rows.
-        cursor.execute(text.encode(), asked.params or (), prepare=True)
-        found = cursor if cursor.description else ()
-    for row in found:
-        yield [_plain(value) for value in row]
+        # Closed here, whatever is raised: a stream left open holds its connection's lock.
+        stream = cast("Generator[Any, None, None]", cursor.stream(text.encode(), asked.params or ()))
+        with closing(stream) as found:
+            yield from map(_plain_row, found)
+        return
+    # Prepared, which takes one statement too, and knows those that give no rows.
+    cursor.execute(text.encode(), asked.params or (), prepare=True)
+    if cursor.description:
+        yield from map(_plain_row, cursor)
+
+
+def _plain_row(row: Iterable[Any]) -> list[Any]:
+    return [_plain(value) for value in row]
 
 
 def _plain(value: Any) -> Any:
