@@ -135,7 +135,9 @@ def _rows(cursor: psycopg.Cursor[Any], asked: SqlRequest) -> Generator[list[Any]
     text = asked.statement if asked.params else asked.statement.replace("%", "%%")
     if asked.read_only:
         # Closed here, whatever is raised: a stream left open holds its connection's lock.
-        stream = cast("Generator[Any, None, None]", cursor.stream(text.encode(), asked.params or ()))
+        stream = cast(
+            "Generator[Any, None, None]", cursor.stream(text.encode(), asked.params or ())
+        )
         with closing(stream) as found:
             yield from map(_plain_row, found)
         return
