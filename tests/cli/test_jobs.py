@@ -13,7 +13,7 @@ from tests.store.world import NOON, World, end, schedule
 
 from timeball.cli.following import followed
 from timeball.client import Client
-from timeball.core.notes import LINES_MAX, Line, LogLine, Note
+from timeball.core.notes import LINES_MAX, Line, Note
 from timeball.core.records import Decision, Firing, OccurrenceDecision, Standing
 from timeball.core.states import Ending, State
 
@@ -424,5 +424,5 @@ def test_watch_goes_on_where_the_oldest_lines_are_kept_no_longer(world: World, m
     say(1, LINES_MAX - 2)
     monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps)())
     news = followed(Client(world.store), world.job(turn))
-    seen = [each.text for each in news if isinstance(each, LogLine)]
+    seen = [line.text for _, line in news if line is not None]
     assert seen == [f"line {n}" for n in range(1, LINES_MAX + 53)]

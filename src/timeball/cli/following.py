@@ -17,8 +17,8 @@ _POLL_FIRST_S: Final = 0.02
 _POLL_LAST_S: Final = 0.5
 
 
-def followed(client: Client, job: Job) -> Iterator[Job | LogLine]:
-    """Yield a job, what it logs, and again the job whenever something has changed, to its end."""
+def followed(client: Client, job: Job) -> Iterator[tuple[Job, LogLine | None]]:
+    """Yield a job with each line that it logs, and without one whenever it has changed."""
     said: Sequence[LogLine] = ()
     seen: Job | None = None
     rest_s = _POLL_FIRST_S
@@ -26,10 +26,10 @@ def followed(client: Client, job: Job) -> Iterator[Job | LogLine]:
         # Read after the job: what it has said before it ended is there by then.
         before, said = said, client.logs(job.uuid)
         fresh = _fresh(before, said)
-        yield from fresh
+        yield from ((job, line) for line in fresh)
         changed = seen is None or _facts(job) != _facts(seen)
         if changed:
-            yield job
+            yield job, None
         if job.state in TERMINAL:
             return
         rest_s = _POLL_FIRST_S if changed or fresh else min(_POLL_LAST_S, 1.5 * rest_s)

@@ -40,6 +40,13 @@ def state_line(job: Job, *, utc: bool) -> str:
     return " ".join(word for n, word in enumerate(words) if word or n == 1)
 
 
+def news_line(job: Job, line: LogLine | None, *, utc: bool) -> str:
+    """Return what is new of a job as one line: what it has logged, else what it does now."""
+    if line is None:
+        return state_line(job, utc=utc)
+    return f"    {next(log_lines([line], utc=utc))}"
+
+
 def progress_text(job: Job) -> str:
     """Return how far a job says that it is; nothing where it says nothing, or has ended."""
     if job.progress is None or job.state in TERMINAL:

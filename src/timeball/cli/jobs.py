@@ -124,17 +124,11 @@ def watch(ctx: click.Context, job_id: str, *, utc: bool, dsn: str | None) -> Non
     What it logs, and what a command writes once it has run for two seconds, is told as it comes.
     """
     from timeball.cli.following import followed
-    from timeball.cli.job_text import ended_well, log_lines, state_line
-    from timeball.core.records import Job
+    from timeball.cli.job_text import ended_well, news_line
 
     with opened(dsn) as client:
-        for news in followed(client, find(client, job_id)):
-            if isinstance(news, Job):
-                job = news
-                write(state_line(job, utc=utc))
-            else:
-                for line in log_lines([news], utc=utc):
-                    write(f"    {line}")
+        for job, line in followed(client, find(client, job_id)):
+            write(news_line(job, line, utc=utc))
     ctx.exit(0 if ended_well(job) else 1)
 
 
