@@ -17,7 +17,7 @@ from timeball.store.postgres.migrate import migrate
 TABLES = (
     *("lane", "job", "entry", "lease", "ended", "held", "worker", "schedule", "occurrence"),
     *("event", "deletion", "deadline", "unique_key", "limiter", "slot", "dependency", "queue"),
-    *("progress", "logged", "permit", "moved"),
+    *("progress", "logged", "permit", "moved", "operation"),
 )
 
 

@@ -49,6 +49,7 @@ OPERATOR = {
     *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "move", "pause_queue"),
     *("resume_queue", "set_limit", "set_rate"),
 }
+CLIENT_AND_OPERATOR = {"begin_operation", "end_operation"}
 WORKER_AND_CLIENT = {
     *(
         "admit_keys",
@@ -64,10 +65,16 @@ WORKER_AND_CLIENT = {
     ),
 }
 REFUSED: dict[Role, set[str]] = {
-    Role.WORKER: OWNER | CLIENT | OPERATOR,
+    Role.WORKER: OWNER | CLIENT | CLIENT_AND_OPERATOR | OPERATOR,
     Role.CLIENT: OWNER | WORKER | OPERATOR | {"move_in"},
     Role.OPERATOR: OWNER | WORKER,
-    Role.READER: OWNER | WORKER | CLIENT | OPERATOR | WORKER_AND_CLIENT | {"move_in"},
+    Role.READER: OWNER
+    | WORKER
+    | CLIENT
+    | CLIENT_AND_OPERATOR
+    | OPERATOR
+    | WORKER_AND_CLIENT
+    | {"move_in"},
 }
 
 TRAP = """

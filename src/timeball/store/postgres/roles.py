@@ -49,13 +49,16 @@ _WRITING: Final = (Role.WORKER, *_ASKING)
 
 TABLES: Final = (
     *("deadline", "deletion", "dependency", "ended", "entry", "event", "held", "home", "job"),
-    *("lane", "lease", "limiter", "logged", "migration", "moved", "occurrence", "permit"),
-    *("progress", "queue", "schedule", "slot", "unique_key", "worker"),
+    *("lane", "lease", "limiter", "logged", "migration", "moved", "occurrence", "operation"),
+    *("permit", "progress", "queue", "schedule", "slot", "unique_key", "worker"),
     *("jobs", "schedules"),  # views
 )
 """Tables and views: every role reads them all."""
 
-SEQUENCES: Final = ("event_id_seq", "job_id_seq", "lane_id_seq", "schedule_id_seq", "worker_id_seq")
+SEQUENCES: Final = (
+    *("event_id_seq", "job_id_seq", "lane_id_seq", "operation_id_seq", "schedule_id_seq"),
+    "worker_id_seq",
+)
 """For the owner alone: only verbs take numbers."""
 
 WRITES: Final = (
@@ -65,6 +68,8 @@ WRITES: Final = (
     Write(table="schedules", rights=("UPDATE",), columns=("id",), roles=_WORKER),
     Write(table="queue", rights=("INSERT", "UPDATE"), roles=_OPERATOR),
     Write(table="limiter", rights=("INSERT", "UPDATE", "DELETE"), roles=_OPERATOR),
+    Write(table="operation", rights=("INSERT",), roles=_ASKING),
+    Write(table="operation", rights=("UPDATE",), columns=("after", "ended_at"), roles=_ASKING),
 )
 """The few rights to write that statements of ours need without a verb."""
 

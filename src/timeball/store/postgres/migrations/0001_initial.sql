@@ -342,6 +342,20 @@ INSERT INTO timeball.home (system, timeline)
 SELECT system_identifier, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer
 FROM pg_control_system();
 
+-- What people have changed through the dashboard and the API: who, what, from where.
+CREATE TABLE timeball.operation (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       timestamptz NOT NULL DEFAULT timeball.now(),
+    who      text NOT NULL,  -- the name of a token, never the token
+    origin   text NOT NULL,  -- the address that the request came from
+    what     text NOT NULL,
+    target   text NOT NULL,
+    before   jsonb NOT NULL,
+    after    jsonb,          -- null: it was about to happen, and nobody has said how it went
+    ended_at timestamptz,
+    CONSTRAINT operation_end CHECK ((after IS NULL) = (ended_at IS NULL))
+);
+
 -- Rare events that no other table records.
 CREATE TABLE timeball.event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,0 +1,138 @@
+"""What a dashboard shows and no program needs: turns of a job, workers, what happened lately.
+
+Every answer is bounded, however many jobs there are: of those that have ended, the newest
+`NEWEST_MAX` are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from timeball.core.payload import decode_value
+from timeball.core.states import Ending, State
+from timeball.store.postgres.connections import Connections
+
+NEWEST_MAX: Final = 10_000
+TURNS_MAX: Final = 200
+WORKERS_MAX: Final = 1_000
+_GONE_MAX: Final = 20
+_KINDS_MAX: Final = 8
+
+
+class TurnRecord(NamedTuple):
+    """One turn of a job, from when it lined up to how it ended; None: that has not happened."""
+
+    turn: int
+    lined_at: datetime | None
+    granted_at: datetime | None
+    worker: int | None
+    began_at: datetime | None
+    ran_s: float | None
+    ended_at: datetime | None
+    ending: Ending | None
+    reason: str | None
+    error_type: str | None
+    error: str | None
+    result: Any
+
+
+class Happened(NamedTuple):
+    """Something rare that happened to a job: what, in which turn, by which worker."""
+
+    at: datetime
+    what: str
+    turn: int | None
+    worker: int | None
+
+
+class WorkerRecord(NamedTuple):
+    """One worker, alive or gone."""
+
+    id: int
+    name: str
+    kinds: list[str]
+    queues: list[str]
+    lease_s: float
+    started_at: datetime
+    beat_at: datetime
+    silent_s: float
+    """How long ago its last beat was."""
+
+    ended_at: datetime | None
+    end_reason: str | None
+    running: int
+    """Turns that it was granted and that have not ended."""
+
+
+class Failures(NamedTuple):
+    """How often a kind has failed by one thing."""
+
+    kind: str
+    cause: str
+    jobs: int
+    last_at: datetime
+
+
+class Starts(NamedTuple):
+    """How many attempts began in each of the last seconds, oldest first."""
+
+    per_second: list[int]
+    known: int
+    """Of so many of the last seconds all that began is known."""
+
+
+class Panorama:
+    """What happened lately, and who is there."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._run = connections.run
+
+    def endings(self) -> dict[State, Counter[int]]:
+        """Return of the newest jobs how many ended in each state, by minutes ago."""
+        found: dict[State, Counter[int]] = {}
+        for state, minutes, count in self._run("recent_endings", most=NEWEST_MAX):
+            found.setdefault(State(state), Counter())[max(0, minutes)] += count
+        return found
+
+    def failures(self) -> list[Failures]:
+        """Return which kinds have failed most among the newest jobs, and by what."""
+        rows = self._run("recent_failures", most=NEWEST_MAX, kinds=_KINDS_MAX)
+        return [Failures(kind, cause, n, at.astimezone(UTC)) for kind, cause, n, at in rows]
+
+    def starts(self, seconds: int = 60) -> Starts:
+        """Return how many attempts of the newest jobs began in each of the last seconds."""
+        per_second, known = [0] * seconds, seconds
+        for ago, count in self._run("recent_starts", most=NEWEST_MAX, seconds=seconds):
+            if ago is None:
+                known = max(0, min(seconds, count))
+            elif 0 <= ago < seconds:
+                per_second[seconds - 1 - ago] = count
+        return Starts(per_second, known)
+
+    def workers(self) -> list[WorkerRecord]:
+        """Return the workers that live, and after them the latest that do not."""
+        rows = self._run("workers", most=WORKERS_MAX, gone=_GONE_MAX)
+        return [WorkerRecord(*map(_utc, row)) for row in rows]
+
+    def turns(self, job_id: int) -> list[TurnRecord]:
+        """Return the newest turns of a job, in order."""
+        return [_turn_of(row) for row in self._run("job_turns", job=job_id, limit=TURNS_MAX)]
+
+    def happened(self, job_id: int) -> list[Happened]:
+        """Return the newest rare events of a job, oldest first."""
+        rows = self._run("job_events", job=job_id, limit=TURNS_MAX)
+        return [Happened(*map(_utc, row)) for row in reversed(rows)]
+
+
+def _turn_of(row: tuple[Any, ...]) -> TurnRecord:
+    turn, lined, granted, worker, began, ran_s, ended, event, *rest = map(_utc, row)
+    reason, error_type, error, result = rest
+    ending = None if event is None else Ending(event)
+    texts = (reason, error_type, error, decode_value(result))
+    return TurnRecord(turn, lined, granted, worker, began, ran_s, ended, ending, *texts)
+
+
+def _utc(value: Any) -> Any:
+    return value.astimezone(UTC) if isinstance(value, datetime) else value

@@ -1,0 +1,4 @@
+-- Record what an operator's change came to.
+UPDATE timeball.operation
+SET after = %(after)s::jsonb, ended_at = timeball.now()
+WHERE operation.id = %(id)s;

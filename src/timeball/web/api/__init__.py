@@ -1,0 +1,11 @@
+"""The REST API: what programs ask, under ``/api/v1``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from timeball.web.api import fleet, jobs, limits, queues, schedules
+
+ROUTES: Final = tuple(
+    route for module in (jobs, queues, limits, schedules, fleet) for route in module.routes.declared
+)

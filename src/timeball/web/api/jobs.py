@@ -1,0 +1,216 @@
+"""The API about jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Query, Request, Response
+
+from timeball.core.queues import COUNT_MAX
+from timeball.core.records import CancelAnswer, Job
+from timeball.core.redaction import redacted, redacted_value
+from timeball.core.states import TERMINAL, State
+from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
+from timeball.errors import JobNotFound
+from timeball.store.postgres.depths import DEPTH_MAX, depths
+from timeball.store.postgres.panorama import NEWEST_MAX, TurnRecord
+from timeball.web.api.models import (
+    NUMBER_MAX,
+    Answered,
+    Counts,
+    EventOut,
+    JobDetail,
+    JobIn,
+    JobOut,
+    JobPage,
+    LineOut,
+    ParentOut,
+    ProgressOut,
+    Submitted,
+    TurnOut,
+    answer,
+)
+from timeball.web.desk import Desk, caller_of, desk_of, sees_payload
+from timeball.web.problems import Problem
+from timeball.web.routes import Routes
+from timeball.web.scopes import Scope
+
+PAGE_MAX: Final = 500
+"""Jobs of a page."""
+
+routes = Routes("jobs")
+Which = Annotated[str, Path(description="A uuid, or a job's number", max_length=64)]
+Text = Annotated[str | None, Query(min_length=1, max_length=256)]
+
+
+@routes.get("/api/v1/jobs", Scope.READ, gives=JobPage)
+def list_jobs(
+    request: Request,
+    state: State | None = None,
+    queue: Text = None,
+    kind: Text = None,
+    before: Annotated[int | None, Query(ge=0, le=NUMBER_MAX)] = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+) -> Response:
+    """List jobs, newest first."""
+    only = {"state": state, "queue": queue, "kind": kind, "before_id": before}
+    found = desk_of(request).look.jobs(limit=limit, **only)
+    payload = sees_payload(request)
+    more = found[-1].id if len(found) == limit else None
+    return answer(JobPage(jobs=[job_out(job, payload=payload) for job in found], before=more))
+
+
+@routes.get("/api/v1/counts", Scope.READ, gives=Counts)
+def count_jobs(request: Request) -> Response:
+    """Count jobs by their states, up to a bound."""
+    counts = counted(desk_of(request))
+    capped = [state for state, count in counts.items() if count >= COUNT_MAX]
+    return answer(Counts(counts=counts, newest=NEWEST_MAX, capped=capped))
+
+
+@routes.get("/api/v1/jobs/{job}", Scope.READ, gives=JobDetail, also=(404,))
+def show_job(request: Request, job: Which) -> Response:
+    """Show one job with its history."""
+    desk, payload = desk_of(request), sees_payload(request)
+    found = desk.find(job)
+    turns = [turn_out(turn, payload=payload) for turn in desk.panorama.turns(found.id)]
+    lines = desk.look.logs(found.uuid) if payload else []
+    parents = desk.look.store.parents(found.id)
+    return answer(
+        JobDetail(
+            job=job_out(found, payload=payload),
+            turns=turns,
+            events=[EventOut(**each._asdict()) for each in desk.panorama.happened(found.id)],
+            after=[ParentOut(uuid=one.uuid, rule=one.rule, state=one.state) for one in parents],
+            log=[LineOut(turn=n, at=at, text=redacted(text)) for n, at, text in lines],
+        )
+    )
+
+
+@routes.post("/api/v1/jobs", Scope.SUBMIT, gives=Submitted, status=201, also=(409, 429))
+def submit_job(request: Request, job: JobIn) -> Response:
+    """Add one job."""
+    given = job.model_dump(exclude_none=True, exclude={"kind", "after"})
+    if job.after:
+        given["after"] = [one.job if one.rule is None else (one.job, one.rule) for one in job.after]
+    handle = desk_of(request).client.submit(job.kind, **given)
+    return answer(Submitted(id=handle.id, uuid=handle.uuid), 201)
+
+
+@routes.post("/api/v1/jobs/{job}/cancel", Scope.OPERATE, gives=Answered, also=(404, 409))
+def cancel_job(request: Request, job: Which) -> Response:
+    """Keep a job from starting, or ask its attempt to stop (-> cancelled)."""
+    return answer(Answered(answer=cancel(request, job)))
+
+
+@routes.post("/api/v1/jobs/{job}/revive", Scope.OPERATE, gives=Answered, also=(404, 409))
+def revive_job(request: Request, job: Which) -> Response:
+    """Start a job again that failed, was cancelled or skipped (-> pending)."""
+    return answer(Answered(answer=revive(request, job)))
+
+
+@routes.delete("/api/v1/jobs/{job}", Scope.ADMIN, gives=Answered, also=(404, 409))
+def delete_job(request: Request, job: Which) -> Response:
+    """Delete a job that has ended, with its history."""
+    return answer(Answered(answer=delete(request, job)))
+
+
+def cancel(request: Request, text: str) -> str:
+    """Cancel a job on record; return what became of it.
+
+    Raises:
+        Problem: It had ended before.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.cancel(job.uuid)
+        return _accepted(given, job, refused=given is CancelAnswer.FINISHED)
+
+    return _changed(request, text, "job.cancel", change)
+
+
+def revive(request: Request, text: str) -> str:
+    """Revive a job on record; return what became of it.
+
+    Raises:
+        Problem: It has not ended, has succeeded, or another job holds its unique key.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.revive(job.uuid)
+        return _accepted(given, job, refused=given is not ReviveAnswer.REVIVED)
+
+    return _changed(request, text, "job.revive", change)
+
+
+def delete(request: Request, text: str) -> str:
+    """Delete a job on record; return what became of it.
+
+    Raises:
+        Problem: It has not ended.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.delete(job.uuid)
+        return _accepted(given, job, refused=given is DeleteAnswer.REFUSED)
+
+    return _changed(request, text, "job.delete", change)
+
+
+def _changed(request: Request, text: str, what: str, change: Any) -> str:
+    desk = desk_of(request)
+    job = desk.find(text)
+    after = desk.record(
+        caller_of(request),
+        what,
+        f"job {job.uuid}",
+        before={"state": job.state, "turn": job.turn},
+        change=lambda: {"answer": change(desk, job)},
+    )
+    return str(after["answer"])
+
+
+def _accepted(given: str, job: Job, *, refused: bool) -> str:
+    if given == "not_found":
+        raise JobNotFound(job.uuid)
+    if refused:
+        raise Problem(409, f"the job is {job.state}: {given}; nothing was changed")
+    return str(given)
+
+
+def counted(desk: Desk) -> dict[State, int]:
+    """Return how many jobs are in each state; those that have ended among the newest only."""
+    queues = desk.look.queues()
+    found: Counter[State] = Counter(dict.fromkeys(State, 0))
+    for depth in depths(desk.look_connections, [queue.name for queue in queues]):
+        found[depth.state] += depth.jobs
+    found[State.RUNNING] = sum(queue.running for queue in queues)
+    for state, minutes in desk.panorama.endings().items():
+        found[state] = minutes.total()
+    return {
+        state: found[state] if state in TERMINAL else min(found[state], DEPTH_MAX)
+        for state in State
+    }
+
+
+def job_out(job: Job, *, payload: bool) -> JobOut:
+    """Return a job for JSON; what looks like a secret is hidden."""
+    facts = asdict(job)
+    facts["progress"] = None
+    if job.progress is not None:
+        progress = ProgressOut(**job.progress._asdict())
+        facts["progress"] = progress if payload else progress.model_copy(update={"note": None})
+    facts["args"] = redacted_value("", job.args) if payload else None
+    facts["result"] = redacted_value("", job.result) if payload else None
+    facts["error"] = redacted(job.error) if payload and job.error else None
+    return JobOut(**facts)
+
+
+def turn_out(turn: TurnRecord, *, payload: bool) -> TurnOut:
+    """Return a turn for JSON."""
+    facts = turn._asdict()
+    facts["error"] = redacted(turn.error) if payload and turn.error else None
+    facts["result"] = redacted_value("", turn.result) if payload else None
+    return TurnOut(**facts)

@@ -1,0 +1,131 @@
+"""Who asks, and whether they may: asked once per request, before anything of it is read."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from timeball.web.problems import Problem
+from timeball.web.scopes import Scope, contained
+from timeball.web.sessions import COOKIE, Sessions
+from timeball.web.tokens import Token, Tokens
+
+SAFE: Final = frozenset({"GET", "HEAD"})
+"""Methods that change nothing."""
+
+_TOKEN_MAX: Final = 256
+_FORMS: Final = frozenset(
+    {"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
+)
+
+
+class Proof(StrEnum):
+    """How a caller shows who they are."""
+
+    BEARER = "bearer"  # a token, with the request
+    SESSION = "session"
+    LOCAL = "local"  # nobody but this machine's users can ask, and no token was set
+    NONE = "none"
+
+
+class Caller(NamedTuple):
+    """Who asks."""
+
+    name: str
+    """Of the token, or "local"."""
+
+    scopes: frozenset[Scope]
+    origin: str
+    """The address that the request came from."""
+
+    proof: Proof
+
+    def may(self, scope: Scope) -> bool:
+        """Return whether they may do something."""
+        return scope in self.scopes
+
+
+class Gate:
+    """Lets callers in who show a token that has the scope of the route.
+
+    Args:
+        tokens: Without any, only this machine is let in: over a loopback address or a socket.
+        sessions: Of people who have shown one in a browser.
+    """
+
+    def __init__(self, tokens: Tokens, sessions: Sessions) -> None:
+        self.tokens, self.sessions = tokens, sessions
+
+    def admit(self, request: Request, scope: Scope) -> Caller:
+        """Return who asks.
+
+        Raises:
+            Problem: 401 without a token, 403 where it has not the scope or the page that asks is
+                not ours.
+        """
+        caller = self._caller(request)
+        if scope not in caller.scopes:
+            if caller.proof is Proof.NONE:
+                raise Problem(
+                    401,
+                    "send Authorization: Bearer TOKEN, or sign in at /login",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+            raise Problem(403, f"this needs the scope {scope}, which {caller.name!r} has not")
+        if request.method not in SAFE and caller.proof is not Proof.BEARER:
+            _check_origin(request)
+        return caller
+
+    def _caller(self, request: Request) -> Caller:
+        origin = request.client.host if request.client else "socket"
+        proof, token = self._shown(request)
+        if token is not None:
+            return Caller(token.name, contained(token.scopes), origin, proof)
+        if not self.tokens and _is_local(request):
+            return Caller("local", contained([Scope.ADMIN]), origin, Proof.LOCAL)
+        return Caller("nobody", contained([]), origin, Proof.NONE)
+
+    def _shown(self, request: Request) -> tuple[Proof, Token | None]:
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            # Whoever shows a token is judged by it alone, whatever cookie comes along.
+            text = text.strip()
+            return Proof.BEARER, self.tokens.of(text) if len(text) <= _TOKEN_MAX else None
+        cookie = request.cookies.get(COOKIE, "")
+        return Proof.SESSION, self.sessions.token(cookie) if 0 < len(cookie) <= _TOKEN_MAX else None
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether only this machine can have sent a request."""
+    here, there = request.scope.get("server"), request.scope.get("client")
+    if here is not None and here[1] is None:
+        return there is None  # a Unix socket has no port, and its clients no address
+    return here is not None and there is not None and _is_loopback(here[0], there[0])
+
+
+def _is_loopback(*addresses: str) -> bool:
+    try:
+        return all(ipaddress.ip_address(address).is_loopback for address in addresses)
+    except ValueError:
+        return False
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse a change that a page of somebody else asks for in this browser's name.
+
+    Browsers send Origin with every POST. What sends none is no browser; but then it must not
+    look like a form, which old ones send without.
+    """
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site", "none")
+    if origin is None:
+        form = request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS
+        foreign = site not in {"none", "same-origin"} or form or COOKIE in request.cookies
+    else:
+        foreign = urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
+    if foreign:
+        raise Problem(403, "this request does not come from a page of the dashboard")

@@ -1,0 +1,130 @@
+"""Errors as clients see them: problem details of RFC 9457, without a traceback or any SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.responses import Response
+
+from timeball.errors import (
+    JobError,
+    JobNotFound,
+    QueueFull,
+    ScheduleNotFound,
+    SchemaMismatch,
+    StoreUnavailable,
+    TimeballError,
+    UsageError,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+_SHOWN_MAX: Final = 20
+_TEXT_MAX: Final = 500
+
+TITLES: Final = MappingProxyType(
+    {
+        400: "Bad request",
+        401: "A token is needed",
+        403: "Not allowed",
+        404: "Not found",
+        405: "Method not allowed",
+        408: "The request took too long",
+        409: "Conflict",
+        413: "Too large",
+        415: "Unsupported media type",
+        421: "Unknown host",
+        422: "Not understood",
+        429: "The queue is full",
+        500: "Internal error",
+        503: "Unavailable",
+    }
+)
+
+_FULL: Final = 429
+_STATUSES: Final = (
+    (JobNotFound, 404),
+    (ScheduleNotFound, 404),
+    (JobError, 409),
+    (QueueFull, _FULL),
+    (UsageError, 400),
+)
+"""The first that fits is the answer to an error of ours."""
+
+
+class ProblemDetail(BaseModel):
+    """What went wrong."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[str] | None = None
+
+
+class Problem(HTTPException):
+    """Ends a request with an answer that says what is wrong."""
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, detail, dict(headers or {}))
+
+
+def problem_response(problem: Problem, errors: list[str] | None = None) -> Response:
+    """Return the answer that tells of a problem."""
+    body = ProblemDetail(
+        title=TITLES.get(problem.status_code, "Error"),
+        status=problem.status_code,
+        detail=problem.detail[:_TEXT_MAX],
+        errors=errors,
+    )
+    text = json.dumps(body.model_dump(exclude_none=True))
+    return Response(text, problem.status_code, problem.headers, MEDIA_TYPE)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what a client is told of an error."""
+    match error:
+        case Problem():
+            return error
+        case AnyHTTPException():
+            return Problem(error.status_code, str(error.detail), headers=error.headers)
+        case StoreUnavailable() | SchemaMismatch():
+            # The driver's own words may hold SQL, and where the database is.
+            text = "the database does not answer, or this takes it longer than 2 seconds"
+            return Problem(503, text, headers={"Retry-After": "2"})
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+    if status is None:
+        return Problem(500, "this is a defect of Timeball: its log says more")
+    return Problem(status, str(error), headers={"Retry-After": "5"} if status == _FULL else None)
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Let an application answer with problems to all errors that are no defect."""
+
+    def told(_: Request, error: Exception) -> Response:
+        return problem_response(problem_of(error))
+
+    def misunderstood(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        texts = [_where(each) for each in error.errors()[:_SHOWN_MAX]]
+        return problem_response(Problem(422, "see errors"), texts)
+
+    for kind in (TimeballError, AnyHTTPException):
+        app.add_exception_handler(kind, told)
+    app.add_exception_handler(RequestValidationError, misunderstood)
+
+
+def _where(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with one field; what was written is not repeated."""
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{place}: {error['msg']}"[:_TEXT_MAX]

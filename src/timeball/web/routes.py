@@ -1,0 +1,184 @@
+"""How routes are declared: each once, with its scope. One without a scope cannot be built."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from timeball.web.desk import desk_of
+from timeball.web.problems import MEDIA_TYPE, Problem, ProblemDetail
+from timeball.web.scopes import Scope
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+_DIGITS_MAX: Final = 309
+"""Of an integer in a body: more cannot be stored."""
+
+_PROBLEM: Final[dict[str, Any]] = {
+    "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetail.__name__}"}}}
+}
+_ALWAYS: Final = {400: "Bad request", 401: "No token", 403: "Not allowed", 422: "Not understood"}
+_STORE: Final = {503: "The database does not answer"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One route: what is asked how, what it takes to be allowed to, and who answers."""
+
+    method: str
+    path: str
+    scope: Scope
+    call: Callable[..., Any]
+    tag: str | None
+    """Under which the description lists it; None: a page, which it does not list."""
+
+    gives: type[BaseModel] | str
+    """The model of its answer, or its media type."""
+
+    status: int = 200
+    also: tuple[int, ...] = ()
+    """Of other answers, the statuses."""
+
+
+class Routes:
+    """The routes of one module.
+
+    Args:
+        tag: Under which the description lists them; None: pages, which it does not list.
+    """
+
+    def __init__(self, tag: str | None = None) -> None:
+        self._tag = tag
+        self.declared: list[Route] = []
+
+    def get(self, path: str, scope: Scope, **facts: Any) -> Callable[[_Call], _Call]:
+        """Declare the function below for GET; `facts` are fields of `Route`."""
+        return self._declare("GET", path, scope, facts)
+
+    def post(self, path: str, scope: Scope, **facts: Any) -> Callable[[_Call], _Call]:
+        """Declare the function below for POST; `facts` are fields of `Route`."""
+        return self._declare("POST", path, scope, facts)
+
+    def put(self, path: str, scope: Scope, **facts: Any) -> Callable[[_Call], _Call]:
+        """Declare the function below for PUT; `facts` are fields of `Route`."""
+        return self._declare("PUT", path, scope, facts)
+
+    def delete(self, path: str, scope: Scope, **facts: Any) -> Callable[[_Call], _Call]:
+        """Declare the function below for DELETE; `facts` are fields of `Route`."""
+        return self._declare("DELETE", path, scope, facts)
+
+    def _declare(
+        self, method: str, path: str, scope: Scope, facts: dict[str, Any]
+    ) -> Callable[[_Call], _Call]:
+        def declare(call: _Call) -> _Call:
+            given = {"gives": "text/html", "tag": self._tag, **facts}
+            self.declared.append(Route(method=method, path=path, scope=scope, call=call, **given))
+            return call
+
+        return declare
+
+
+class GatedRoute(APIRoute):
+    """A route whose caller is asked for before anything else of the request is read."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **facts: Any) -> None:
+        extra = facts.get("openapi_extra") or {}
+        self.scope = Scope(extra.get("x-scope", ""))  # a ValueError for a route without
+        super().__init__(path, endpoint, **facts)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers requests: the gate, then the route's own handler."""
+        answer, scope = super().get_route_handler(), self.scope
+
+        async def gated(request: Request) -> Response:
+            request.state.caller = desk_of(request).gate.admit(request, scope)
+            return await answer(StrictRequest(request.scope, request.receive))
+
+        return gated
+
+
+class StrictRequest(Request):
+    """A request whose body is JSON as the standard has it: no name twice, no NaN."""
+
+    async def json(self) -> Any:
+        """Return the body's value.
+
+        Raises:
+            Problem: It is none, or means different things to different readers.
+        """
+        body = await self.body()
+        try:
+            return json.loads(
+                body.decode(),
+                object_pairs_hook=_once,
+                parse_constant=_no_number,
+                parse_int=_int,
+                parse_float=_float,
+            )
+        except UnicodeDecodeError:
+            raise Problem(400, "the body is not UTF-8") from None
+        except (json.JSONDecodeError, RecursionError):
+            raise Problem(400, "the body is not JSON, or nested too deep") from None
+
+
+def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
+    """Add routes to an application, with all that its description says of them."""
+    app.router.route_class = GatedRoute
+    for route in routes:
+        app.router.add_api_route(
+            route.path,
+            route.call,
+            methods=[route.method],
+            status_code=route.status,
+            response_model=None,
+            response_class=Response,
+            tags=[route.tag] if route.tag else None,
+            include_in_schema=route.tag is not None,
+            operation_id=route.call.__name__,
+            summary=(route.call.__doc__ or "").strip().splitlines()[0].rstrip("."),
+            responses=_responses(route),
+            openapi_extra={"x-scope": route.scope.value, "security": [{"token": []}]},
+        )
+
+
+def _responses(route: Route) -> dict[int | str, dict[str, Any]]:
+    own: dict[str, Any] = {"description": "The answer"}
+    if isinstance(route.gives, str):
+        own["content"] = {route.gives: {"schema": {"type": "string"}}}
+    else:
+        own["model"] = route.gives
+    problems = {**_ALWAYS, **_STORE, **dict.fromkeys(route.also, "See detail")}
+    return {
+        route.status: own,
+        **{status: {**_PROBLEM, "description": text} for status, text in problems.items()},
+    }
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Problem(400, "the body has a name twice in one object")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise Problem(400, f"{text} is no JSON: leave it out, or write null")
+
+
+def _int(text: str) -> int:
+    if len(text) > _DIGITS_MAX:
+        raise Problem(400, f"an integer in the body has more than {_DIGITS_MAX} digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Problem(400, "a number in the body is too large: no reader could hold it")
+    return value
