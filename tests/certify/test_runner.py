@@ -86,7 +86,7 @@ def test_how_a_scenario_ends_is_told_apart(server: str, tmp_path: Path) -> None:
     assert [each.status for each in results] == [
         *(Status.SKIPPED, Status.VIOLATED, Status.BROKEN, Status.VACUOUS)
     ]
-    assert [check.name for check in results[1].failed] == ["progress"]
+    assert [check.name for check in results[1].failed] == ["progress", "audit"]
     assert "ZeroDivisionError" in results[2].reason
     assert results[3].reason == "never witnessed: fault"
 
@@ -141,5 +141,5 @@ def test_an_id_is_unique_and_an_unknown_one_is_refused() -> None:
     ids = [each.id for each in SCENARIOS]
     assert len(ids) == len(set(ids))
     assert [each.id for each in selected(Profile.QUICK, ["A", "A"])] == ["A"]
-    with pytest.raises(UsageError, match="write some of A"):
+    with pytest.raises(UsageError, match="write some of A, "):
         selected(Profile.QUICK, ["A", "Q"])

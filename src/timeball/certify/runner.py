@@ -116,7 +116,7 @@ def play(scenario: Scenario, stage: Stage) -> Result:
 def _outcome(scenario: Scenario, stage: Stage) -> Result:
     outcome = scenario.run(stage)
     stage.phases.done("load and faults")
-    checks = (*stage.quiesce(), *stage.audit(), *stage.leaks())
+    checks = (*stage.checks, *stage.quiesce(), *stage.audit(), *stage.leaks())
     status, made = judged(outcome, checks)
     reason = ""
     if status is Status.VACUOUS:

@@ -84,7 +84,10 @@ class Stage:
         """The jobs that `submit` was told of: by the client's own account."""
 
         self.drained = False
-        """Whether every job has ended, so that the audit may ask for it."""
+        """Whether every job must have ended, so that the audit may ask for it."""
+
+        self.checks: list[Check] = []
+        """What was found on the way, beside what the scenario tells."""
 
         self._sessions: list[Session] = []
         self._exits = ExitStack()
@@ -173,17 +176,14 @@ class Stage:
             self._end_sessions()
 
     def drain(self) -> None:
-        """Wait until every job is in a terminal state.
-
-        Raises:
-            Stalled: One is not, by the deadline.
-        """
+        """Wait until every job is in a terminal state; by the deadline it is a promise broken."""
         with self.phase("drain"):
-            self.until(
-                lambda: not set(self.store.counts()) - TERMINAL,
-                "every job has ended",
-            )
             self.drained = True
+            try:
+                self.until(lambda: not set(self.store.counts()) - TERMINAL, "every job has ended")
+            except Stalled as stalled:
+                counts = {str(state): count for state, count in self.store.counts().items()}
+                self.checks.append(Check("progress", holds=False, text=f"{stalled}: {counts}"))
 
     def quiesce(self) -> list[Check]:
         """End the workers in order, and say whether they did."""
