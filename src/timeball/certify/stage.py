@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,9 @@ from timeball.certify.queries import query
 from timeball.certify.scenario import Check, Profile, Stalled
 from timeball.certify.schedules import Dice
 from timeball.certify.sessions import Rows, Session, until
-from timeball.core.audit import Report, audit
+from timeball.client.specs import agenda_of
+from timeball.core.audit import Report, Violation, audit, audit_schedules
+from timeball.core.history import ScheduleRecord
 from timeball.core.limits import limit_violations
 from timeball.core.permits import rate_violations
 from timeball.core.records import JobSpec
@@ -89,6 +92,7 @@ class Stage:
         self.checks: list[Check] = []
         """What was found on the way, beside what the scenario tells."""
 
+        self._travels = False
         self._sessions: list[Session] = []
         self._exits = ExitStack()
         self.history = History(folder / "history.jsonl", name)
@@ -112,7 +116,7 @@ class Stage:
 
     def ask(self, name: str, **params: Any) -> Rows:
         """Return the rows of a statement of ``certify/sql``."""
-        cursor = self.watcher.execute(query(name), params)
+        cursor = self.watcher.execute(query(name), params or None)
         return cursor.fetchall() if cursor.description else []
 
     def session(self) -> Session:
@@ -148,6 +152,13 @@ class Stage:
         fleet = Fleet(config, log, (*self.terms.boots, *boots))
         self.fleets.append(fleet)
         return fleet
+
+    def travel(self, at: datetime) -> None:
+        """Set the database's clock, which stands still from the first time on."""
+        if not self._travels:
+            self.ask("virtual_clock")
+            self._travels = True
+        self.ask("set_clock", at=at)
 
     def until(self, true: Callable[[], object], what: str) -> None:
         """Look until something is so.
@@ -238,5 +249,17 @@ def audited(store: PostgresStore, *, quiesced: bool) -> Check:
     report: Report = audit(store.histories(), quiesced=quiesced)
     report = report.including(limit_violations(store.holdings()))
     report = report.including(rate_violations(store.starts()))
+    report = report.including(_misfired(store))
     texts = [str(violation) for violation in report.violations[:_SHOWN]]
     return Check("audit", report.clean, "; ".join(texts))
+
+
+def _misfired(store: PostgresStore) -> Iterator[Violation]:
+    """Yield what is wrong with the record of the schedules that there are."""
+    tables = {each.spec.name: agenda_of(each.spec) for each in store.schedules()}
+
+    def expected(record: ScheduleRecord) -> Iterator[datetime]:
+        return (due.at for due in tables[record.name].occurrences(record.activated_at))
+
+    known = (each for each in store.schedule_histories() if each[0].name in tables)
+    return audit_schedules(known, expected)
