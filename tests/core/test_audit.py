@@ -26,7 +26,8 @@ from tests.core.histories import (
 )
 
 from timeball.core.audit import VIOLATIONS_KEPT, Violation, audit, violations_of
-from timeball.core.history import EndingRecord, JobHistory, StaleRecord, state_of
+from timeball.core.history import EndingRecord, JobHistory, StaleRecord, state_of, went_plainly
+from timeball.core.invariants import INVARIANTS, ledger
 from timeball.core.states import TERMINAL, Ending, State
 
 
@@ -40,6 +41,36 @@ def test_every_walk_along_the_table_is_clean(walk: tuple[JobHistory, State]) -> 
     history, state = walk
     assert violations_of(history) == []
     assert state_of(history) is state
+
+
+SMALL = st.integers(0, 2)
+
+
+@given(
+    st.tuples(SMALL, SMALL, SMALL),
+    st.tuples(SMALL, SMALL, SMALL),
+    st.sampled_from(Ending),
+    st.sampled_from([None, 7, 8]),
+    st.sampled_from(
+        [{}, {"run_at": T0 + 1}, {"expires_at": T0 + 1}, {"cancels_requested_at": (T0,)}]
+    ),
+    st.sampled_from([(), (held(1, State.WAITING),), (entry(2, 1),), (grant(1, 1),)]),
+)
+def test_with_what_went_plainly_nothing_is_wrong(
+    turns: tuple, ats: tuple, ending: Ending, worker: int | None, fields: dict, more: tuple
+) -> None:
+    end = ended(turns[2], ending, ats[2], worker=worker)
+    rows = (entry(turns[0], ats[0]), grant(turns[1], ats[1]), end, *more)
+    history = job(*rows, **fields, max_retries=0, max_crashes=0)
+    if went_plainly(history):
+        full = ledger(history)
+        assert [text for check in INVARIANTS.values() for text in check(full)] == []
+        assert state_of(history) is State.SUCCEEDED
+
+
+def test_most_jobs_go_plainly() -> None:
+    assert went_plainly(SUCCESS)
+    assert not went_plainly(RETRIED)
 
 
 @settings(max_examples=30)

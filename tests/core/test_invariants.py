@@ -17,10 +17,12 @@ from tests.core.histories import (
 )
 
 from timeball.core.audit import violations_of
-from timeball.core.history import JobHistory, RevivalRecord, state_of
+from timeball.core.history import JobHistory, RevivalRecord, SlotRecord, state_of
 from timeball.core.states import Ending, State
 
 REVIVED = (RevivalRecord(1, T0 + 8),)
+KEY, QUEUE = (SlotRecord("key", "x"),), (SlotRecord("queue", "x"),)
+
 CLEAN = {
     "pending": job(entry(1, 0)),
     "running": job(entry(1, 0), grant(1, 1)),
@@ -99,6 +101,8 @@ CLEAN = {
         *attempt(2, Ending.SUCCEEDED, 2),
         delivery=ONCE,
     ),
+    "counts against the limit of its key": job(entry(1, 0), slots=KEY),
+    "counts against that of its queue": job(entry(1, 0), grant(1, 1), slots=QUEUE),
     "exhausted": job(*attempt(1, Ending.FAILED, 0, reason="exhausted"), max_retries=0),
 }
 
@@ -194,6 +198,21 @@ CORRUPT = [
     ("I7", "retried 1 times with max_retries 0", RETRIED._replace(max_retries=0)),
     ("I7", "crashed 1 times", job(*attempt(1, Ending.LOST, 0), entry(2, 2), max_crashes=1)),
     ("I7", "exhausted after 0 retries", job(*attempt(1, Ending.FAILED, 0, reason="exhausted"))),
+    (
+        "I9",
+        "has a slot of key x, and is succeeded",
+        job(*attempt(1, Ending.SUCCEEDED, 0), slots=KEY),
+    ),
+    (
+        "I9",
+        "a slot of queue x, and is pending",
+        job(entry(1, 0), slots=QUEUE),
+    ),
+    (
+        "I9",
+        "a slot of key x, and is pending",
+        job(held(1, State.PENDING), slots=KEY),
+    ),
     ("I12", "was entered", job(*attempt(1, Ending.SUCCEEDED, 0), run_at=T0 + 0.5)),
     ("I12", "was granted", job(entry(1, 2), grant(1, 1), run_at=T0 + 1.5)),
     ("I12", "began", job(*attempt(1, Ending.SUCCEEDED, 0, began_at=T0 - 1), run_at=T0)),

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.store.world import World, end
 
+from timeball.core.history import SlotRecord
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.errors import JobNotFound
 from timeball.store.base import JobFilter
@@ -134,6 +135,44 @@ def test_a_history_tells_why_a_job_is_held(world: World) -> None:
     assert history.held is not None
     assert (history.held.turn, history.held.state) == (1, State.SCHEDULED)
     assert history.held.run_at == history.run_at == pytest.approx(run_at.timestamp(), abs=1e-5)
+
+
+def test_histories_since_an_instant_begin_with_the_oldest_job_that_has_changed(
+    world: World,
+) -> None:
+    worker = world.worker()
+    world.settle(worker, end(world.start(worker)))
+    running = world.start(worker)
+    world.travel(10)
+    later = world.later(0)
+    assert list(world.store.histories(later)) == []
+    new = world.submit()
+    assert [history.uuid for history in world.store.histories(later)] == [new]
+    world.settle(worker, end(running))
+    assert [history.id for history in world.store.histories(later)] == [2, 3]
+    assert list(world.store.strays()) == []
+
+
+def test_a_history_tells_which_slots_a_job_has(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker, key="k")
+    world.submit(key="k")
+    having, waiting = world.store.histories()
+    assert having.slots == (SlotRecord("key", "k"),)
+    assert waiting.slots == ()
+    world.settle(worker, end(turn))
+    having, waiting = world.store.histories()
+    assert (having.slots, waiting.slots) == ((), (SlotRecord("key", "k"),))
+
+
+def test_holdings_since_an_instant_leave_out_those_who_had_gone(world: World) -> None:
+    worker = world.worker()
+    world.settle(worker, end(world.start(worker, key="k")))
+    world.travel(10)
+    later = world.later(0)
+    world.start(worker, key="k")
+    assert len(list(world.store.holdings())) == 2
+    assert [row.job_id for row in world.store.holdings(later)] == [2]
 
 
 def test_histories_come_in_the_order_of_the_ids(world: World) -> None:

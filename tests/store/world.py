@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from timeball.core.audit import audit, audit_schedules
+from timeball.core.audit import audit, audit_schedules, stray_violations
 from timeball.core.limits import limit_violations
 from timeball.core.records import (
     Firing,
@@ -121,6 +121,7 @@ class World:
         # Instants of the schedules are made up by the tests: none is expected.
         schedules = audit_schedules(self.store.schedule_histories(), lambda _: ())
         report = report.including(limit_violations(self.store.holdings()))
+        report = report.including(stray_violations(self.store.strays()))
         return [*map(str, report.violations), *(str(v) for v in schedules if v.invariant == "I16")]
 
 

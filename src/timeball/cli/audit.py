@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import json_option, write, write_json, write_table
+from timeball.cli.times import ago
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.audit import Report, Violation
@@ -27,13 +29,22 @@ _SHOWN: Final = 50
 @click.option(
     "--quiesced", is_flag=True, help="All work should be done: every job must have ended."
 )
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Begin with the oldest job to which anything has happened since then: an instant such "
+    "as 2026-12-24T09:00Z, or how long ago, such as 36h.",
+)
 @json_option
 @dsn_option
 @click.pass_context
-def command(ctx: click.Context, *, quiesced: bool, as_json: bool, dsn: str | None) -> None:
-    """Check the whole record of the database; the exit code is 7 if something is wrong in it."""
+def command(
+    ctx: click.Context, *, quiesced: bool, since: str | None, as_json: bool, dsn: str | None
+) -> None:
+    """Check the record of the database; the exit code is 7 if something is wrong in it."""
     with opened(dsn) as client:
-        report = audited(client.store, quiesced=quiesced)
+        start = None if since is None else ago(since, client.store.now())
+        report = audited(client.store, quiesced=quiesced, since=start)
     if as_json:
         write_json(_record(report))
     else:
@@ -45,18 +56,35 @@ def command(ctx: click.Context, *, quiesced: bool, as_json: bool, dsn: str | Non
     ctx.exit(0 if report.clean else _VIOLATED)
 
 
-def audited(store: Store, *, quiesced: bool) -> Report:
-    """Return the audit of all jobs and schedules of a store; see `timeball.core.audit`."""
+def audited(store: Store, *, quiesced: bool, since: datetime | None = None) -> Report:
+    """Return the audit of the jobs and schedules of a store; see `timeball.core.audit`.
+
+    Args:
+        store: Whose record to check.
+        quiesced: Whether all work should be done.
+        since: What had ended and was decided by then is left out; None: all is checked.
+    """
     from timeball.client.specs import agenda_of
-    from timeball.core.audit import audit
+    from timeball.core.audit import audit, stray_violations
     from timeball.core.limits import limit_violations
     from timeball.core.permits import rate_violations
 
     tables = {each.spec.name: agenda_of(each.spec) for each in store.schedules()}
-    report = audit(store.histories(), quiesced=quiesced)
-    report = report.including(limit_violations(store.holdings()))
-    report = report.including(rate_violations(store.starts()))
-    return report.including(schedule_violations(store.schedule_histories(), tables))
+    report = audit(store.histories(since), quiesced=quiesced)
+    report = report.including(stray_violations(store.strays()))
+    from_s = -inf if since is None else since.timestamp()
+    report = report.including(limit_violations(store.holdings(since), since=from_s))
+    report = report.including(rate_violations(store.starts(since)))
+    schedules = (
+        (record if since is None else after(record, since), rows)
+        for record, rows in store.schedule_histories()
+    )
+    return report.including(schedule_violations(schedules, tables))
+
+
+def after(record: ScheduleRecord, since: datetime) -> ScheduleRecord:
+    """Return a schedule of which nothing is expected up to an instant."""
+    return record._replace(activated_at=max(record.activated_at, since))
 
 
 def schedule_violations(
@@ -76,6 +104,7 @@ def schedule_violations(
     def noted() -> Iterator[ScheduleHistory]:
         for record, rows in histories:
             kept = list(rows)
+            decided.clear()  # of one schedule at a time: of all there may be millions
             decided[record.id] = sorted({row.nominal_at for row in kept})
             yield record, kept
 

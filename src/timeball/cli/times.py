@@ -38,6 +38,17 @@ def seconds(text: str, *, least_s: float = 0.0) -> float:
     return found
 
 
+def ago(text: str, now: datetime) -> datetime:
+    """Return the instant that a text names, or that is as long ago as it says.
+
+    Raises:
+        UsageError: It is neither; the text says what to write.
+    """
+    if re.fullmatch(r"[\d.dhms]+", text, re.ASCII):
+        return now - timedelta(seconds=seconds(text))
+    return instant(text)
+
+
 def instant(text: str, default_tz: str | None = None) -> datetime:
     """Return the instant that a text names, aware.
 

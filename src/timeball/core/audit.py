@@ -15,7 +15,13 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
+from timeball.core.history import (
+    JobHistory,
+    OccurrenceRecord,
+    ScheduleRecord,
+    Stray,
+    went_plainly,
+)
 from timeball.core.invariants import GRAIN_S, INVARIANTS, Ledger, ledger
 from timeball.core.records import BACKFILL, SKIP_REASONS, Decision
 from timeball.core.states import FINAL_STATE, TERMINAL, State
@@ -100,7 +106,10 @@ def audit(
     """
     tally = _Tally()
     for history in histories:
-        tally.take(ledger(history, slack_s), quiesced=quiesced)
+        if went_plainly(history):
+            tally.take_plain(history)
+        else:
+            tally.take(ledger(history, slack_s), quiesced=quiesced)
     if accepted is not None:
         tally.expect(accepted - deleted)
     return tally.report()
@@ -140,16 +149,28 @@ class _Tally:
         for invariant, check in INVARIANTS.items():
             for text in check(job):
                 self.add(invariant, f"job {history.id}", text)
-        if self.newest is not None and history.id <= self.newest:
-            text = f"follows job {self.newest}: on record twice, or read out of order"
-            self.add("I1", f"job {history.id}", text)
-        self.newest = history.id
+        self.follow(history)
         self.count(job)
         if quiesced and (len(states) != 1 or states[0] not in TERMINAL):
             self.lost += 1
             if len(states) == 1:  # else it is in I1 already
                 text = f"is still {states[0]} in turn {job.last}, with all work done"
                 self.add("I6", f"job {history.id}", text)
+
+    def take_plain(self, history: JobHistory) -> None:
+        """Take one that `went_plainly`, with which nothing can be wrong."""
+        self.follow(history)
+        self.jobs += 1
+        self.turns += 1
+        self.endings += 1
+        self.attempts += history.endings[0].began_at is not None
+        self.states[State.SUCCEEDED] += 1
+
+    def follow(self, history: JobHistory) -> None:
+        if self.newest is not None and history.id <= self.newest:
+            text = f"follows job {self.newest}: on record twice, or read out of order"
+            self.add("I1", f"job {history.id}", text)
+        self.newest = history.id
 
     def count(self, job: Ledger) -> None:
         history = job.history
@@ -190,6 +211,13 @@ class _Tally:
         )
 
 
+def stray_violations(strays: Iterable[Stray]) -> Iterator[Violation]:
+    """Yield what is on record of jobs that are not: I1."""
+    for table, job_id, rows in strays:
+        text = f"is not on record, yet has {rows} row{'s' * (rows != 1)} in {table}"
+        yield Violation("I1", f"job {job_id}", text)
+
+
 Expected = Callable[[ScheduleRecord], Iterable[datetime]]
 
 
@@ -203,7 +231,7 @@ def audit_schedules(
         expected: Gives the occurrences that a schedule has after `activated_at`, in
             order; read up to its cursor only, so it may go on for ever.
     """
-    owners: dict[int, str] = {}
+    owners: dict[int, tuple[str, datetime]] = {}
     for schedule, occurrences in schedules:
         subject = f"schedule {schedule.name}"
         decided: defaultdict[datetime, list[OccurrenceRecord]] = defaultdict(list)
@@ -245,14 +273,16 @@ def _skipped(row: OccurrenceRecord) -> Iterator[tuple[str, str]]:
 
 
 def _owners(
-    rows: Sequence[OccurrenceRecord], subject: str, owners: dict[int, str]
+    rows: Sequence[OccurrenceRecord], subject: str, owners: dict[int, tuple[str, datetime]]
 ) -> Iterator[tuple[str, str]]:
     for row in rows:
         if row.decision is Decision.FIRED and row.job_id is not None:
-            mine = f"{subject} at {row.nominal_at.isoformat()}"
-            owner = owners.setdefault(row.job_id, mine)
-            if owner != mine:
-                yield "I16", f"job {row.job_id} is that of {mine}, and of {owner}"
+            mine = subject, row.nominal_at
+            owner, at = found = owners.setdefault(row.job_id, mine)
+            if found != mine:
+                others = f"{owner} at {at.isoformat()}"
+                own = f"{subject} at {row.nominal_at.isoformat()}"
+                yield "I16", f"job {row.job_id} is that of {own}, and of {others}"
 
 
 def _coverage(

@@ -9,7 +9,7 @@ when the transaction began, can make a clean record look out of order.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from timeball.core.dependencies import Rule, RuledOut
@@ -97,6 +97,23 @@ class EdgeRecord(NamedTuple):
     """Whether the parent is in a terminal state now, or was deleted."""
 
 
+class SlotRecord(NamedTuple):
+    """The job counts against a limit now."""
+
+    scope: str
+    """Whose limit: of a "key" or of a "queue"."""
+
+    name: str
+
+
+class Stray(NamedTuple):
+    """Rows of a job that is not on record itself."""
+
+    table: str
+    job_id: int
+    rows: int
+
+
 class JobHistory(NamedTuple):
     """Everything that ever happened to one job, from one snapshot."""
 
@@ -128,6 +145,7 @@ class JobHistory(NamedTuple):
 
     edges: tuple[EdgeRecord, ...] = ()
     ruled_out: RuledOut = RuledOut.SKIP
+    slots: tuple[SlotRecord, ...] = ()
 
 
 class ScheduleRecord(NamedTuple):
@@ -158,6 +176,10 @@ class OccurrenceRecord(NamedTuple):
         return (self.decided_at - self.nominal_at).total_seconds()
 
 
+_NOTHING: Final = [None, (), (), (), None, (), RuledOut.SKIP, ()]
+"""What follows the endings of a history to which nothing else has happened."""
+
+
 def states_of(history: JobHistory) -> tuple[State, ...]:
     """Return every state that the record puts the job in: one, unless it is corrupt.
 
@@ -179,6 +201,24 @@ def states_of(history: JobHistory) -> tuple[State, ...]:
     if granted and granted >= entered:
         return (*found, State.RUNNING)
     return (*found, State.PENDING) if entered else found
+
+
+def went_plainly(history: JobHistory) -> bool:
+    """Return whether a job was entered, granted and ended well in its first turn, and that is all.
+
+    Most have, and nothing can be wrong with such a record; so an audit need not look closer.
+    """
+    entries, grants, endings, *rest = history[8:]
+    if not len(entries) == len(grants) == len(endings) == 1 or rest != _NOTHING:
+        return False
+    (entry,), (grant,), (end,) = entries, grants, endings
+    return (
+        entry.turn == grant.turn == end.turn == 1
+        and end.ending is Ending.SUCCEEDED
+        and end.worker == grant.worker
+        and end.at >= grant.at
+        and history.run_at is None
+    )
 
 
 def state_of(history: JobHistory) -> State:

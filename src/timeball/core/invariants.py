@@ -26,6 +26,7 @@ from timeball.core.history import (
     states_of,
 )
 from timeball.core.records import Delivery
+from timeball.core.slot_invariants import idle
 from timeball.core.states import (
     FINAL_STATE,
     INITIAL,
@@ -373,6 +374,7 @@ INVARIANTS: Final[Mapping[str, Callable[[Ledger], Iterator[str]]]] = MappingProx
         "I5": overlap,
         "I6'": at_most_once,
         "I7": budgets,
+        "I9": lambda job: idle(job.history, job.states),
         "I12": never_early,
         "I13": lambda job: early(job.history, job.slack_s),
         "I14": lambda job: missed(job.history),

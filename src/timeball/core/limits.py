@@ -74,11 +74,12 @@ def _covers(name: str, key: str) -> bool:
     return name.endswith("*") and key.startswith(name[:-1])
 
 
-def limit_violations(holdings: Iterable[Holding]) -> Iterator[Violation]:
+def limit_violations(holdings: Iterable[Holding], *, since: float = -inf) -> Iterator[Violation]:
     """Yield every instant at which more counted against a limit than any of them was let in by.
 
     Args:
         holdings: By scope and name, of each in the order of `at`.
+        since: Instants before this one are not looked at; who had gone by then may be left out.
     """
     for (scope, name), rows in groupby(holdings, itemgetter(0, 1)):
         open_: list[tuple[float, int, int]] = []
@@ -88,7 +89,7 @@ def limit_violations(holdings: Iterable[Holding]) -> Iterator[Violation]:
                 heapq.heappop(open_)
             heapq.heappush(open_, (until, row.job_id, row.at_once))
             allowed = max(at_once for _, _, at_once in open_)
-            if len(open_) > allowed and until > row.at:
+            if len(open_) > allowed and until > row.at >= since:
                 jobs = ", ".join(str(job_id) for _, job_id, _ in sorted(open_)[:9])
                 text = (
                     f"{len(open_)} at once, {allowed} allowed, when job {row.job_id} came: {jobs}"

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID, uuid5
 
-from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord
+from timeball.core.history import JobHistory, OccurrenceRecord, ScheduleRecord, Stray
 from timeball.core.records import (
     AGING_DEFAULT_S,
     CancelAnswer,
@@ -371,8 +371,16 @@ class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
         """Return how many jobs are in each state; absent states have none."""
         ...
 
-    def histories(self) -> Iterator[JobHistory]:
-        """Return all that ever happened to each job, in the order of their ids."""
+    def histories(self, since: datetime | None = None) -> Iterator[JobHistory]:
+        """Return all that ever happened to each job, in the order of their ids.
+
+        Args:
+            since: Begin with the oldest job to which anything has happened since then.
+        """
+        ...
+
+    def strays(self) -> Iterator[Stray]:
+        """Return what there is of jobs that are not on record: nothing, or the store is broken."""
         ...
 
     def schedule_histories(self) -> Iterator[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from timeball.core.limits import Holding, Limit, Scope
@@ -87,10 +88,14 @@ class Limiting(Protocol):
         """
         ...
 
-    def holdings(self) -> Iterator[Holding]:
-        """Return who counted against which limit, as `limit_violations` wants it."""
+    def holdings(self, since: datetime | None = None) -> Iterator[Holding]:
+        """Return who counted against which limit (`since` an instant): see `limit_violations`."""
         ...
 
-    def starts(self) -> Iterator[Start]:
-        """Return the starts on record that a rate's limit is about, by name of the limit."""
+    def starts(self, since: datetime | None = None) -> Iterator[Start]:
+        """Return the starts on record that a rate's limit is about, by name of the limit.
+
+        Args:
+            since: Leave out the turns that were granted before then.
+        """
         ...

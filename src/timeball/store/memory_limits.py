@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from threading import Lock
 
+from timeball.core.history import SlotRecord
 from timeball.core.limits import AT_ONCE_DEFAULT, Holding, Limit, Scope, fitting
 from timeball.store.base import KEY_BUSY
 from timeball.store.memory_rates import MemoryRates
-from timeball.store.memory_rows import Lane, QueueRow, Row, Worker
+from timeball.store.memory_rows import Lane, QueueRow, Row, Worker, epoch
 
 
 class MemoryLimits(MemoryRates):
@@ -50,7 +51,7 @@ class MemoryLimits(MemoryRates):
                 for each in sorted({*self._limits, *self._rates})
             ]
 
-    def holdings(self) -> Iterator[Holding]:
+    def holdings(self, since: datetime | None = None) -> Iterator[Holding]:
         """See `Store.holdings`."""
         with self._lock:
             found = [
@@ -58,9 +59,15 @@ class MemoryLimits(MemoryRates):
                 for row in self._rows.values()
                 for scope, name, at, turn, at_once in row.holdings
             ]
+        from_s = epoch(since) or 0.0
+        found = [each for each in found if each.until is None or each.until >= from_s]
         return iter(sorted(found, key=lambda holding: holding[:3]))
 
     # The rest runs under the lock.
+
+    def _slots_of(self, row: Row) -> tuple[SlotRecord, ...]:
+        slots = self._slots.items()
+        return tuple(SlotRecord(*slot) for slot, jobs in slots if row.id in jobs)
 
     def _used(self, scope: Scope, name: str) -> int:
         slots = self._slots.items()

@@ -52,7 +52,7 @@ class MemoryRates(MemoryQueues):
             waits = [self._reckon(name, now_us) for name in names if self._law_of(name)]
             return Grants(now_us / 1e6, granted, min(waits) / 1e6 if waits else None)
 
-    def starts(self) -> Iterator[Start]:
+    def starts(self, since: datetime | None = None) -> Iterator[Start]:
         """See `Store.starts`."""
         with self._lock:
             queues = {lane.id: lane.queue for lane in self._lanes.values()}
@@ -62,8 +62,8 @@ class MemoryRates(MemoryQueues):
                 for turn, (how, *_) in row.endings.items()
                 if how.began_at is not None and turn in row.grants
                 for name in self._rates_of(row, queues[row.grants[turn].lane])
-                for law, since in [self._setting(name)]
-                if row.grants[turn].at >= since
+                for law, valid_from in [self._setting(name)]
+                if row.grants[turn].at >= max(valid_from, since or valid_from)
             ]
         return iter(sorted(found, key=lambda start: (start.name, start.at_us)))
 

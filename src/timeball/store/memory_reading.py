@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator
-from itertools import islice
+from datetime import datetime
+from itertools import dropwhile, islice
 from threading import Lock
 from uuid import UUID
 
-from timeball.core.history import EdgeRecord, JobHistory
+from timeball.core.history import EdgeRecord, JobHistory, SlotRecord, Stray
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL, State
 from timeball.errors import JobNotFound
 from timeball.store.base import JobFilter
 from timeball.store.memory_notes import MemoryNotes
-from timeball.store.memory_rows import Lease, Row, history_of, job_of
+from timeball.store.memory_rows import Lease, Row, epoch, history_of, job_of, newest_of
 
 
 class MemoryReading(MemoryNotes, ABC):
@@ -28,6 +29,9 @@ class MemoryReading(MemoryNotes, ABC):
 
     @abstractmethod
     def _edges(self, row: Row) -> tuple[EdgeRecord, ...]: ...
+
+    @abstractmethod
+    def _slots_of(self, row: Row) -> tuple[SlotRecord, ...]: ...
 
     @abstractmethod
     def _paused(self) -> set[str]: ...
@@ -70,12 +74,19 @@ class MemoryReading(MemoryNotes, ABC):
             rows = self._rows.values()
             return dict(Counter(row.state for row in rows if queue in {None, row.queue}))
 
-    def histories(self) -> Iterator[JobHistory]:
+    def histories(self, since: datetime | None = None) -> Iterator[JobHistory]:
         """See `Store.histories`."""
         with self._lock:
-            rows = self._rows.values()
-            edges = [self._edges(row) for row in rows]
-            return iter([history_of(row, ties) for row, ties in zip(rows, edges, strict=True)])
+            found = [
+                history_of(row, self._edges(row), self._slots_of(row))
+                for row in self._rows.values()
+            ]
+        from_s = epoch(since) or 0.0
+        return dropwhile(lambda history: newest_of(history) < from_s, found)
+
+    def strays(self) -> Iterator[Stray]:
+        """See `Store.strays`. Here all that there is of a job is in its row."""
+        return iter(())
 
 
 def _shown(row: Row, only: JobFilter) -> bool:

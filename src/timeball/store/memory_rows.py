@@ -19,6 +19,7 @@ from timeball.core.history import (
     HeldRecord,
     JobHistory,
     RevivalRecord,
+    SlotRecord,
     StaleRecord,
 )
 from timeball.core.invariants import CRASH_REASONS
@@ -291,7 +292,9 @@ def job_of(row: Row, *, paused: bool) -> Job:
     )
 
 
-def history_of(row: Row, edges: tuple[EdgeRecord, ...]) -> JobHistory:
+def history_of(
+    row: Row, edges: tuple[EdgeRecord, ...], slots: tuple[SlotRecord, ...]
+) -> JobHistory:
     """Return all that ever happened to a job, for the audit."""
     spec = row.spec
     held = row.run_at is not None or row.held_for is not None
@@ -317,7 +320,14 @@ def history_of(row: Row, edges: tuple[EdgeRecord, ...]) -> JobHistory:
         expires_at=epoch(spec.expires_at),
         edges=edges,
         ruled_out=spec.ruled_out,
+        slots=slots,
     )
+
+
+def newest_of(history: JobHistory) -> float:
+    """Return when something last happened to a job, in epoch seconds."""
+    ats = [row.at for row in history.entries] + [row.at for row in history.grants]
+    return max([*ats, *(row.at for row in history.endings)], default=history.created_at)
 
 
 def _ending(row: Row, turn: int) -> EndingRecord:

@@ -12,7 +12,7 @@ from tests.store.postgres.pair import do
 from tests.store.postgres.processes import User, eventually
 from tests.store.postgres.sessions import Session
 
-from timeball.core.audit import audit
+from timeball.core.audit import audit, stray_violations
 from timeball.core.limits import limit_violations
 from timeball.store.postgres import PostgresStore, server
 from timeball.store.postgres.binaries import Binaries, find_binaries
@@ -104,5 +104,6 @@ def ledger(direct: str, pooler: str | None) -> Iterator[PostgresStore]:
     yield store
     report = audit(store.histories(), quiesced=False)
     report = report.including(limit_violations(store.holdings()))
+    report = report.including(stray_violations(store.strays()))
     store.close()
     assert not report.violations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from timeball.core.limits import Holding, Limit, Scope
@@ -11,7 +12,7 @@ from timeball.core.rate import Rate
 from timeball.store.limiting import Ask, Granted, Grants, Spent
 from timeball.store.postgres.connections import Connections, Run
 from timeball.store.postgres.encoding import encode
-from timeball.store.postgres.readers import holdings, starts
+from timeball.store.postgres.histories import holdings, starts
 
 
 class PostgresLimits:
@@ -52,10 +53,10 @@ class PostgresLimits:
         granted = [Granted(each["permits"], tuple(each["numbers"])) for each in answer["granted"]]
         return Grants(answer["at"], granted, answer["wait_s"])
 
-    def holdings(self) -> Iterator[Holding]:
+    def holdings(self, since: datetime | None = None) -> Iterator[Holding]:
         """See `Store.holdings`. Streams: a million jobs do not fill the memory."""
-        return holdings(self.connections)
+        return holdings(self.connections, since)
 
-    def starts(self) -> Iterator[Start]:
+    def starts(self, since: datetime | None = None) -> Iterator[Start]:
         """See `Store.starts`. Streams: a million jobs do not fill the memory."""
-        return starts(self.connections)
+        return starts(self.connections, since)

@@ -33,7 +33,8 @@ from timeball.store.postgres.encoding import (
     firing_columns,
     standing_columns,
 )
-from timeball.store.postgres.readers import occurrence_of, schedule_histories, schedule_of
+from timeball.store.postgres.histories import schedule_histories
+from timeball.store.postgres.readers import occurrence_of, schedule_of
 
 
 class PostgresSchedules(ABC):

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 from uuid import UUID, uuid5
@@ -21,7 +21,7 @@ from uuid import UUID, uuid5
 import psycopg
 
 from timeball.core.dependencies import Parent
-from timeball.core.history import JobHistory
+from timeball.core.history import JobHistory, Stray
 from timeball.core.notes import LogLine, Note
 from timeball.core.payload import storable
 from timeball.core.records import (
@@ -51,10 +51,11 @@ from timeball.store.postgres.connections import (
     statement,
 )
 from timeball.store.postgres.encoding import encode, encode_notes, encode_specs, settlement_columns
+from timeball.store.postgres.histories import histories
 from timeball.store.postgres.limits import PostgresLimits
 from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
-from timeball.store.postgres.readers import histories, job_of, parent_of
+from timeball.store.postgres.readers import job_of, parent_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.within import Transactions
 
@@ -384,6 +385,10 @@ class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
         """See `Store.counts`."""
         return {State(state): count for state, count in self._run("counts", queue=queue)}
 
-    def histories(self) -> Iterator[JobHistory]:
+    def histories(self, since: datetime | None = None) -> Iterator[JobHistory]:
         """See `Store.histories`. Streams: a million jobs do not fill the memory."""
-        return histories(self.connections)
+        return histories(self.connections, since)
+
+    def strays(self) -> Iterator[Stray]:
+        """See `Store.strays`."""
+        return (Stray(*row) for row in self._run("history_strays"))

@@ -14,4 +14,5 @@ SELECT edge.child, edge.parent, edge.rule, extract(epoch FROM edge.linked_at)::d
         ORDER BY ended.turn) AS instants
 FROM timeball.dependency AS edge
 LEFT JOIN timeball.job ON job.id = edge.parent
+WHERE edge.child >= %(first)s
 ORDER BY edge.child, edge.parent;

@@ -3,4 +3,5 @@ SELECT job.id, job.uuid, job.kind, job.max_retries, job.max_crashes, job.at_most
     extract(epoch FROM job.created_at)::double precision,
     extract(epoch FROM job.run_at)::double precision,
     extract(epoch FROM job.expires_at)::double precision, job.ruled_out
-FROM timeball.job ORDER BY job.id;
+FROM timeball.job WHERE job.id >= %(first)s
+ORDER BY job.id;

@@ -16,4 +16,6 @@ SELECT * FROM (
     LEFT JOIN timeball.ended ON ended.job_id = job.id AND ended.turn = granted.turn
     WHERE lease.at_once IS NOT NULL
 ) AS spans
+WHERE %(since)s::timestamptz IS NULL OR spans.until IS NULL
+    OR spans.until >= extract(epoch FROM %(since)s::timestamptz)
 ORDER BY scope, name, at;

@@ -11,4 +11,5 @@ JOIN timeball.lane ON lane.id = lease.lane
 CROSS JOIN LATERAL unnest(timeball.rates_of(lane.queue, job.kind, job.key)) AS named (name)
 CROSS JOIN LATERAL timeball.rate_of(named.name) AS rate
 WHERE lease.at >= (SELECT min(limiter.since) FROM timeball.limiter) AND lease.at >= rate.since
+    AND lease.at >= coalesce(%(since)s, '-infinity'::timestamptz)
 ORDER BY named.name COLLATE "C", ended.began_at;
