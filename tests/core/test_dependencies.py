@@ -27,6 +27,7 @@ TABLE = {  # succeeded, failed, cancelled, skipped, deleted
     Rule.ALWAYS: (True, True, True, True, True),
     Rule.ONE_SUCCESS: (True, False, False, False, False),
     Rule.ONE_FAILED: (False, True, True, False, False),
+    Rule.MEMBER: (True, False, False, False, False),
 }
 parents = st.lists(st.tuples(st.sampled_from(Rule), st.sampled_from(ENDS)), min_size=1, max_size=7)
 

@@ -16,7 +16,7 @@ from tests.store.schedule_story import LANES, hourly
 from tests.store.world import World, end
 
 from timeball.core.audit import audit_schedules
-from timeball.core.dependencies import Edge, Rule, RuledOut
+from timeball.core.dependencies import OURS, Edge, Rule, RuledOut
 from timeball.core.limits import Scope
 from timeball.core.records import Delivery, JobSpec, Settlement, Turn
 from timeball.core.states import Ending
@@ -160,7 +160,7 @@ class Driver(OperatorStory):
                 expires_at=later + timedelta(seconds=20) if self.likely(0.1) else None,
                 key=self.random.choice([None, None, None, "k1"]),
                 after=tuple(
-                    Edge(parent, self.random.choice(list(Rule)))
+                    Edge(parent, self.random.choice(sorted(set(Rule) - OURS)))
                     for parent in here
                     if parent in parents
                 ),

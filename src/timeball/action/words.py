@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
+from timeball.core.dependencies import OURS
 from timeball.errors import UsageError
 
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -16,8 +17,8 @@ def word(kind: type[_Word], name: str, given: object) -> _Word:
     Raises:
         UsageError: It is none; the text names all of them.
     """
-    try:
+    words = [each for each in kind if each not in OURS]
+    if given in words:
         return kind(str(given))
-    except ValueError:
-        words = ", ".join(f"'{each}'" for each in kind)
-        raise UsageError(f"{name} is {given!r}: write one of {words}") from None
+    told = ", ".join(f"'{each}'" for each in words)
+    raise UsageError(f"{name} is {given!r}: write one of {told}")

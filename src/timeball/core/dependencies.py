@@ -26,6 +26,7 @@ class Rule(StrEnum):
     ALWAYS = "always"  # another word for all_done: nothing rules the child out
     ONE_SUCCESS = "one_success"  # one has succeeded; the others are not waited for
     ONE_FAILED = "one_failed"  # one has failed; the others are not waited for
+    MEMBER = "member"  # the child is a batch, and the parent one of its jobs
 
 
 class RuledOut(StrEnum):
@@ -64,6 +65,9 @@ class Parent(NamedTuple):
     """Text of a JSON value."""
 
 
+OURS: Final = frozenset({Rule.MEMBER})
+"""Words that no caller writes."""
+
 PARENT: Final = "parent"
 """Why a job was skipped, or failed, that never began: the rules of its edges."""
 
@@ -78,6 +82,7 @@ _MET_BY: Final = MappingProxyType(
         Rule.ALWAYS: TERMINAL,
         Rule.ONE_SUCCESS: frozenset({State.SUCCEEDED}),
         Rule.ONE_FAILED: _FAILED,
+        Rule.MEMBER: frozenset({State.SUCCEEDED}),
     }
 )
 

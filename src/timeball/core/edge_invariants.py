@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from timeball.core.dependencies import PARENT, Needs, Sentence, is_met, needs_of
-from timeball.core.history import EdgeRecord, JobHistory
-from timeball.core.states import State
+from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
+from timeball.core.dependencies import PARENT, Needs, Rule, Sentence, is_met, needs_of
+from timeball.core.history import EdgeRecord, EndingRecord, JobHistory
+from timeball.core.states import FINAL_STATE, State
 
 
 def early(history: JobHistory, slack_s: float) -> Iterator[str]:
@@ -32,20 +33,48 @@ def missed(history: JobHistory) -> Iterator[str]:
     for edge in history.edges:
         if edge.linked_at is not None and edge.decided_at is None and edge.ended:
             yield f"has a linked edge from job {edge.parent}, which has ended, undecided"
-    waits = history.held is not None and history.held.state is State.WAITING
+    held = history.held
+    waits = held is not None and held.state is State.WAITING and held.reason != OPEN
     sentence = _sentence(history, history.edges) if waits else Sentence.WAIT
     if sentence is not Sentence.WAIT:
         yield f"is waiting, and its edges say {sentence}"
+    yield from _ended(history)
+
+
+def _ended(history: JobHistory) -> Iterator[str]:
+    """Yield what is wrong with how the edges have ended a job, since it was last revived."""
+    revived = max((row.turn for row in history.revivals), default=0)
     for end in history.endings:
-        told = (edge for edge in history.edges if _at(edge) <= end.at)
-        if end.reason == PARENT and _sentence(history, told) not in {Sentence.SKIP, Sentence.FAIL}:
+        if end.reason not in {PARENT, MEMBERS} or end.turn <= revived:
+            continue
+        told = [edge for edge in history.edges if _at(edge) <= end.at]
+        if end.reason == MEMBERS:
+            yield from _joined(history, end, told)
+        elif _sentence(history, told) not in {Sentence.SKIP, Sentence.FAIL}:
             yield f"turn {end.turn} ended {end.ending} by its parents, which allow it to run"
+
+
+def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> Iterator[str]:
+    """Yield what is wrong with the end of a batch."""
+    if len(told) < len(history.edges):
+        left = len(history.edges) - len(told)
+        yield f"turn {end.turn}, of a batch, ended {end.ending} with {left} edges undecided"
+        return
+    known = [(edge, edge.ends) for edge in told if edge.ends is not None]
+    if len(known) < len(told):
+        return  # nobody can say how those ended that were deleted
+    wanted = end_of(
+        Told(edge.rule, bool(edge.met), next((s for s, at in ends[::-1] if at <= end.at), None))
+        for edge, ends in known
+    )
+    if FINAL_STATE[end.ending] is not wanted:
+        yield f"turn {end.turn}, of a batch, ended {end.ending}, and its jobs say {wanted}"
 
 
 def backwards(history: JobHistory) -> Iterator[str]:
     """Yield the edges that do not lead from an earlier job: only those could close a cycle."""
     for edge in history.edges:
-        if edge.parent >= history.id:
+        if edge.parent >= history.id and (history.kind, edge.rule) != (BATCH, Rule.MEMBER):
             yield f"waits for job {edge.parent}, which was added after it"
 
 
@@ -61,6 +90,9 @@ def _unfounded(edges: Iterable[EdgeRecord], slack_s: float) -> Iterator[str]:
 
 
 def _sentence(history: JobHistory, decided: Iterable[EdgeRecord]) -> Sentence:
+    if history.kind == BATCH:
+        left = len(history.edges) - sum(edge.met is not None for edge in decided)
+        return Sentence.WAIT if left else Sentence.RELEASE
     needs: Needs = needs_of(edge.rule for edge in history.edges)
     for edge in decided:
         if edge.met is not None:

@@ -15,6 +15,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from timeball.core.batches import MEMBERS
 from timeball.core.dependencies import PARENT
 from timeball.core.edge_invariants import backwards, early, missed
 from timeball.core.history import (
@@ -49,13 +50,13 @@ CRASH_REASONS: Final = frozenset({"quarantined", "lost"})
 
 _CAUSES: Final = MappingProxyType(
     {
-        Ending.SUCCEEDED: frozenset({Event.SUCCEED}),
-        Ending.FAILED: frozenset({Event.FAIL, Event.EXPIRE, Event.SKIP}),
+        Ending.SUCCEEDED: frozenset({Event.SUCCEED, Event.JOIN}),
+        Ending.FAILED: frozenset({Event.FAIL, Event.EXPIRE, Event.SKIP, Event.JOIN}),
         # Where a cancel was requested, any of these ends cancelled.
         Ending.CANCELLED: frozenset(
-            {Event.CANCEL, Event.RETRY, Event.SNOOZE, Event.RELEASE, Event.EXPIRE}
+            {Event.CANCEL, Event.RETRY, Event.SNOOZE, Event.RELEASE, Event.EXPIRE, Event.JOIN}
         ),
-        Ending.SKIPPED: frozenset({Event.SKIP}),
+        Ending.SKIPPED: frozenset({Event.SKIP, Event.JOIN}),
         Ending.EXPIRED: frozenset({Event.LAPSE}),
         Ending.RETRIED: frozenset({Event.RETRY}),
         Ending.SNOOZED: frozenset({Event.SNOOZE}),
@@ -166,7 +167,7 @@ def transitions(job: Ledger) -> Iterator[str]:
 
 
 def _needs_grant(end: EndingRecord) -> bool:
-    return end.ending in _NEEDS_GRANT and end.reason != PARENT
+    return end.ending in _NEEDS_GRANT and end.reason not in {PARENT, MEMBERS}
 
 
 def _sources(job: Ledger, turn: int) -> frozenset[State]:

@@ -41,6 +41,7 @@ class Event(StrEnum):
     CANCEL = "cancel"
     LAPSE = "lapse"  # its expires_at has passed before it began
     MOVE = "move"  # its priority or queue has changed
+    JOIN = "join"  # the last job of a batch has ended, and with it the batch
     AWAIT = "await"  # it waits for children that it spawned
     REVIVE = "revive"  # an operator starts it again
 
@@ -54,6 +55,7 @@ TRANSITIONS: Final = MappingProxyType(
         (_S.SCHEDULED, Event.DUE): frozenset({_S.PENDING}),
         (_S.WAITING, Event.RELEASE): frozenset({_S.PENDING, _S.SCHEDULED}),
         (_S.WAITING, Event.SKIP): frozenset({_S.SKIPPED, _S.FAILED}),
+        (_S.WAITING, Event.JOIN): TERMINAL,
         (_S.PENDING, Event.CLAIM): frozenset({_S.RUNNING}),
         (_S.RUNNING, Event.SUCCEED): frozenset({_S.SUCCEEDED}),
         # Where a cancel was requested, what would have become another turn ends cancelled.
@@ -71,9 +73,9 @@ TRANSITIONS: Final = MappingProxyType(
         (_S.WAITING, Event.LAPSE): frozenset({_S.SKIPPED}),
         (_S.PENDING, Event.LAPSE): frozenset({_S.SKIPPED}),
         (_S.PENDING, Event.MOVE): frozenset({_S.PENDING}),
-        (_S.FAILED, Event.REVIVE): frozenset({_S.PENDING}),
-        (_S.CANCELLED, Event.REVIVE): frozenset({_S.PENDING}),
-        (_S.SKIPPED, Event.REVIVE): frozenset({_S.PENDING}),
+        (_S.FAILED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),
+        (_S.CANCELLED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),
+        (_S.SKIPPED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),
     }
 )
 

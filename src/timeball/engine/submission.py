@@ -16,7 +16,7 @@ from timeball.action.job_call import JobCall
 from timeball.action.kind import PRIORITY_MAX, Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import DEFAULT
-from timeball.core.dependencies import Rule, RuledOut
+from timeball.core.dependencies import OURS, Rule, RuledOut
 from timeball.core.rate import COUNT_MAX, NS_PER_S, Rate
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
 from timeball.core.retry import Retry
@@ -217,11 +217,11 @@ def _check(form: Form) -> None:
 
 
 def _word(kind: type[_Word], name: str, given: object) -> _Word:
-    try:
+    words = [word for word in kind if word not in OURS]
+    if given in words:
         return kind(str(given))
-    except ValueError:
-        words = " or ".join(f"'{word}'" for word in kind)
-        raise UsageError(f"{name} is {given!r}: write {words}") from None
+    told = " or ".join(f"'{word}'" for word in words)
+    raise UsageError(f"{name} is {given!r}: write {told}")
 
 
 def _delay_s(options: Mapping[str, Any]) -> float:

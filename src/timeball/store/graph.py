@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from timeball.core.batches import BATCH
 from timeball.core.dependencies import Parent
 from timeball.core.records import JobSpec
 from timeball.core.uniqueness import OnClash
+from timeball.errors import UsageError
 
 LINK_MAX: Final = 1_000
 """Edges linked in one transaction."""
+
+
+CANCEL_IT: Final = "write client.get_batch(uuid).cancel(), or timeball batch cancel"
+
+
+def comes_after(spec: JobSpec) -> bool:
+    """Return whether a job waits until its parents have ended, even of none."""
+    return bool(spec.after) or spec.kind == BATCH
+
+
+def check_cancel(spec: JobSpec) -> None:
+    """Raise `UsageError` if a job is a batch, whose end is that of its members."""
+    if spec.kind == BATCH:
+        raise UsageError(f"job {spec.uuid} is a batch: {CANCEL_IT}")
 
 
 def ends_or_waits(spec: JobSpec) -> bool:

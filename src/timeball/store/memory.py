@@ -35,7 +35,7 @@ from timeball.core.states import FINAL_STATE, TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import Submitted
 from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
-from timeball.store.graph import LINK_MAX, links_of
+from timeball.store.graph import LINK_MAX, check_cancel, comes_after, links_of
 from timeball.store.limiting import RATE_SPENT
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
@@ -99,6 +99,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
             if uuid not in self._ids:
                 return CancelAnswer.NOT_FOUND
             row = self._rows[self._ids[uuid]]
+            check_cancel(row.spec)
             answer = self._stop(row)
             if answer is CancelAnswer.CANCELLED:
                 self._go_on([row], {row.spec.key} if row.spec.key else set())
@@ -221,7 +222,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
             if stands_for[spec.uuid] != spec.uuid or spec.uuid in self._ids:
                 continue
             row = self._rows[self._add(spec)]
-            if spec.after:
+            if comes_after(spec):
                 self._join(row, stands_for, new)
             new.add(row.id)
 
@@ -234,7 +235,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
         row = Row(next(self._numbers), spec, now, first_at, spec.expires_at)
         self._rows[row.id] = row
         self._ids[spec.uuid] = row.id
-        if spec.after:
+        if comes_after(spec):
             return row.id  # whose parents are to be found yet
         if first_at is not None and first_at > now:
             row.state = State.SCHEDULED

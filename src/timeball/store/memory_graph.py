@@ -10,8 +10,10 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
+from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
 from timeball.core.dependencies import PARENT, Parent, Sentence, is_met, needs_of
 from timeball.core.history import EdgeRecord
+from timeball.core.payload import decode_value
 from timeball.core.records import JobSpec
 from timeball.core.states import TERMINAL, Ending, Event, State
 from timeball.errors import UsageError
@@ -81,11 +83,14 @@ class MemoryGraph(ABC):
             uuid = stands_for.get(parent, parent)
             job = self._ids[uuid]
             if job not in row.ties:
-                row.ties[job] = Tie(uuid, rule, self._clock() if job in new else None)
+                counts = job in new and self._rows[job].state not in TERMINAL
+                row.ties[job] = Tie(uuid, rule, self._clock() if counts else None)
                 self._children[job].append(row)
         row.needs = needs_of(tie.rule for tie in row.ties.values())
         row.state = State.WAITING
-        self._hold(row, reason=PARENTS)
+        self._hold(row, reason=self._why(row))
+        if row.held_for == MEMBERS and not row.ties:
+            self._join_up(row)
 
     def _link(self, limit: int) -> int:
         found = [
@@ -117,14 +122,28 @@ class MemoryGraph(ABC):
                 continue
             for child in self._children.get(job, ()):
                 sentence = self._weigh(child, child.ties[job], state)
-                if sentence is Sentence.RELEASE:
-                    self._set_free(child)
-                    freed.append(child)
-                elif sentence is not Sentence.WAIT:
-                    ending = Ending.SKIPPED if sentence is Sentence.SKIP else Ending.FAILED
-                    self._rule_out(child, Event.SKIP, ending, PARENT)
+                if sentence is Sentence.WAIT:
+                    continue
+                self._obey(child, sentence)
+                if child.state in TERMINAL:
                     ended.append(child.id)
+                elif child.state is not State.WAITING:  # an open batch waits on
+                    freed.append(child)
         return [row for row in freed if row.state is State.PENDING]
+
+    def _obey(self, child: Row, sentence: Sentence) -> None:
+        """Do to a child what its edges say."""
+        match sentence:
+            case Sentence.RELEASE if child.spec.kind != BATCH:
+                self._set_free(child)
+            case Sentence.RELEASE:
+                if child.held_for == MEMBERS:
+                    self._join_up(child)
+            case Sentence.SKIP | Sentence.FAIL:
+                ending = Ending.SKIPPED if sentence is Sentence.SKIP else Ending.FAILED
+                self._rule_out(child, Event.SKIP, ending, PARENT)
+            case _:
+                raise AssertionError(sentence)
 
     def _weigh(self, child: Row, tie: Tie, state: State | None) -> Sentence:
         if tie.linked_at is None or tie.decided_at is not None:
@@ -133,7 +152,27 @@ class MemoryGraph(ABC):
         if child.state is not State.WAITING or child.needs is None:
             return Sentence.WAIT
         child.needs = child.needs.after(tie.rule, met=tie.met)
+        if child.spec.kind == BATCH:
+            left = child.needs.all_left + child.needs.one_left
+            return Sentence.WAIT if left else Sentence.RELEASE
         return child.needs.sentence(child.spec.ruled_out)
+
+    def _why(self, row: Row) -> str:
+        """Return why a new job waits that comes after others."""
+        if row.spec.kind != BATCH:
+            return PARENTS
+        return OPEN if decode_value(row.spec.args).get("open") else MEMBERS
+
+    def _join_up(self, batch: Row) -> None:
+        """End a batch all of whose edges have been decided."""
+        state = end_of(
+            Told(tie.rule, bool(tie.met), self._last_end(job)) for job, tie in batch.ties.items()
+        )
+        self._rule_out(batch, Event.JOIN, Ending(state.value), MEMBERS)
+
+    def _last_end(self, job: int) -> State | None:
+        ends = ends_of(self._rows[job]) if job in self._rows else ()
+        return ends[-1][0] if ends else None
 
     def _set_free(self, row: Row) -> None:
         self._let_go(row)
@@ -145,7 +184,11 @@ class MemoryGraph(ABC):
 
     def _is_needed(self, row: Row) -> bool:
         """Whether somebody has yet to look at how this job has ended."""
-        return any(child.ties[row.id].met is None for child in self._children.get(row.id, ()))
+        return any(
+            child.ties[row.id].met is None
+            or (child.spec.kind == BATCH and child.state is State.WAITING)
+            for child in self._children.get(row.id, ())
+        )
 
     def _forget(self, row: Row) -> None:
         """Drop what a deleted job waited for, and who waited for it and knows the answer."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from uuid import UUID
 
+from timeball.core.batches import BATCH
 from timeball.core.history import EntryRecord, RevivalRecord
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import TERMINAL, Ending, Event, State, allowed
@@ -138,7 +139,7 @@ class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
         return DeleteAnswer.DELETED
 
     def _revive(self, row: Row) -> ReviveAnswer:
-        if not allowed(row.state, Event.REVIVE):
+        if not allowed(row.state, Event.REVIVE) or row.spec.kind == BATCH:
             return ReviveAnswer.REFUSED
         if not self._retake_key(row):
             return ReviveAnswer.CLASHED

@@ -77,6 +77,7 @@ READS: Final = (
     *(
         "ahead",
         "at_home",
+        "batch_end",
         "check_deferred",
         "clock",
         "crashed",
@@ -88,6 +89,7 @@ READS: Final = (
     *(
         "granted_by",
         "has_ended",
+        "is_in_batch",
         "holds_key",
         "is_met",
         "latest_entry",
@@ -130,6 +132,7 @@ PARTS: Final = (
     *("enter_lane", "erase", "follow", "free_slots", "join_parents", "late_turns"),
     *("leave_lines", "line_up", "lock_graph", "note_runs", "replace_held", "replace_runs"),
     *("retake_keys", "set_free", "share_graph", "take_keys"),
+    *("end_batches", "is_left", "lock_free", "tell_waves"),
     *("take_slots", "tell_children", "unlink", "verdicts"),
 )
 """Functions that verbs are made of: for the owner alone."""

@@ -8,6 +8,7 @@ AS $function$
 DECLARE
     v_job bigint;
     v_key text;
+    v_batch boolean;
     v_keys text[];
     v_answer text;
 BEGIN
@@ -19,9 +20,14 @@ BEGIN
         RAISE EXCEPTION 'a cancel runs alone in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
     END IF;
-    SELECT job.id, job.key INTO v_job, v_key FROM timeball.job WHERE job.uuid = p_uuid;
+    SELECT job.id, job.key, job.kind = 'timeball.batch' INTO v_job, v_key, v_batch
+    FROM timeball.job WHERE job.uuid = p_uuid;
     IF NOT FOUND THEN
         RETURN 'not_found';
+    END IF;
+    IF v_batch THEN
+        RAISE EXCEPTION 'job % is a batch: write client.get_batch(uuid).cancel(), or timeball batch cancel', p_uuid
+            USING ERRCODE = 'TB002';
     END IF;
     v_answer := timeball.cancel_job(v_job);
     IF v_answer = 'cancelled' THEN

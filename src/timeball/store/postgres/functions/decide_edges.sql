@@ -1,7 +1,7 @@
 -- event: skip (waiting -> skipped, failed)
 -- Decide the linked edges of jobs that have ended in the same way, each once. Returns the children
 -- that may start now, and those that are ruled out, which are skipped or have failed now. A part
--- of `tell_children`, which has locked the children.
+-- of `tell_waves`, whose caller has locked them. Edges to batches are left to `end_batches`.
 -- Plan: nested loops are off, since the join of what was judged would become one of n * n; the
 -- lateral index probes stay what they are.
 CREATE OR REPLACE FUNCTION timeball.decide_edges(
@@ -17,6 +17,7 @@ BEGIN
         UPDATE timeball.dependency AS edge
         SET decided_at = timeball.clock(), met = timeball.is_met(edge.rule, p_event)
         WHERE edge.parent = ANY (p_ended) AND edge.decided_at IS NULL AND edge.linked_at IS NOT NULL
+          AND NOT edge.joins
         RETURNING edge.child, edge.parent_uuid, edge.met,
             edge.rule IN ('one_success', 'one_failed') AS one
     ),

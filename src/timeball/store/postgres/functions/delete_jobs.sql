@@ -24,7 +24,8 @@ BEGIN
     v_ended := array(SELECT known.id FROM unnest(v_jobs) AS known (id)
         WHERE timeball.has_ended(known.id) AND NOT EXISTS (
             SELECT FROM timeball.dependency AS edge
-            WHERE edge.parent = known.id AND edge.decided_at IS NULL));
+            WHERE edge.parent = known.id AND edge.decided_at IS NULL)
+        AND NOT timeball.is_in_batch(known.id));
     PERFORM timeball.erase(v_ended);
     RETURN QUERY
     SELECT known.uuid, CASE WHEN known.id = ANY (v_ended) THEN 'deleted' ELSE 'refused' END

@@ -21,7 +21,7 @@ WITH RECURSIVE touched (job_id, event) AS (
     CROSS JOIN LATERAL (
         SELECT open.child, open.rule FROM timeball.dependency AS open
         WHERE open.parent = touched.job_id AND open.decided_at IS NULL
-          AND open.linked_at IS NOT NULL
+          AND open.linked_at IS NOT NULL AND NOT open.joins
         OFFSET 0
     ) AS edge
     CROSS JOIN LATERAL (

@@ -4,6 +4,7 @@ CREATE OR REPLACE FUNCTION timeball.is_met(p_rule text, p_event text) RETURNS bo
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE p_rule
     WHEN 'all_success' THEN p_event = 'succeeded'
+    WHEN 'member' THEN p_event = 'succeeded'
     WHEN 'one_success' THEN p_event = 'succeeded'
     WHEN 'none_failed' THEN p_event IN ('succeeded', 'skipped', 'expired')
     WHEN 'one_failed' THEN p_event IN ('failed', 'cancelled')

@@ -17,6 +17,7 @@ DECLARE
     v_uuids uuid[];
     v_rules text[];
     v_own boolean[];
+    v_joins boolean[];
     v_wrong text;
 BEGIN
     WITH stands_for AS MATERIALIZED (
@@ -35,27 +36,36 @@ BEGIN
     ),
     found AS (
         SELECT child.id AS child, parent.id AS parent, edge.rule, edge.parent AS uuid,
-            parent.xid = pg_current_xact_id() AND age(parent.xmin) <= 0 AS own
+            parent.xid = pg_current_xact_id() AND age(parent.xmin) <= 0 AS own,
+            child.kind = 'timeball.batch' AS joins
         FROM edge
         JOIN timeball.job AS child ON child.uuid = edge.child
         JOIN unnest(p_children) AS new (id) ON new.id = child.id
         LEFT JOIN timeball.job AS parent ON parent.uuid = edge.parent
     )
     SELECT array_agg(found.child), array_agg(found.parent), array_agg(found.uuid),
-        array_agg(found.rule), array_agg(found.own),
+        array_agg(found.rule), array_agg(found.own), array_agg(found.joins),
         min(coalesce(found.uuid::text, 'null'))
             FILTER (WHERE coalesce(found.parent >= found.child, true))
-    INTO v_children, v_parents, v_uuids, v_rules, v_own, v_wrong FROM found;
+    INTO v_children, v_parents, v_uuids, v_rules, v_own, v_joins, v_wrong FROM found;
     IF v_wrong IS NOT NULL THEN
         RAISE EXCEPTION 'after names job %, which is not here: submit parents first', v_wrong
             USING ERRCODE = 'TB002';
     END IF;
 
-    INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, linked_at)
-    SELECT u.child, u.parent, u.uuid, u.rule,
+    -- A batch of nothing has ended, before its own children look.
+    INSERT INTO timeball.ended (job_id, turn, event, reason)
+    SELECT job.id, 1, 'succeeded', 'members' FROM timeball.job
+    WHERE job.id = ANY (p_children) AND job.kind = 'timeball.batch'
+      AND job.id <> ALL (coalesce(v_children, '{}'))
+      AND job.args -> 'open' IS DISTINCT FROM 'true'::jsonb
+    ORDER BY job.id;
+
+    INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, joins, linked_at)
+    SELECT u.child, u.parent, u.uuid, u.rule, u.joins,
         CASE WHEN u.own AND NOT timeball.has_ended(u.parent) THEN timeball.clock() END
-    FROM unnest(v_children, v_parents, v_uuids, v_rules, v_own)
-        AS u (child, parent, uuid, rule, own)
+    FROM unnest(v_children, v_parents, v_uuids, v_rules, v_own, v_joins)
+        AS u (child, parent, uuid, rule, own, joins)
     ORDER BY u.child, u.parent
     ON CONFLICT DO NOTHING;
 
@@ -66,8 +76,15 @@ BEGIN
     FROM (
         SELECT edge.child, count(*) FILTER (WHERE edge.rule NOT LIKE 'one%') AS alls,
             count(*) FILTER (WHERE edge.rule LIKE 'one%') AS ones
-        FROM timeball.dependency AS edge WHERE edge.child = ANY (p_children) GROUP BY edge.child
+        FROM timeball.dependency AS edge
+        WHERE edge.child = ANY (p_children) AND NOT edge.joins GROUP BY edge.child
     ) AS needs
-    JOIN timeball.job ON job.id = needs.child;
+    JOIN timeball.job ON job.id = needs.child
+    UNION ALL
+    SELECT job.id, 1, 'waiting', job.lane, job.kind, NULL,
+        CASE job.args -> 'open' WHEN 'true' THEN 'open' ELSE 'members' END, NULL, 0, 0, true, false
+    FROM timeball.job
+    WHERE job.id = ANY (p_children) AND job.kind = 'timeball.batch' AND NOT EXISTS (
+        SELECT FROM timeball.ended WHERE ended.job_id = job.id);
 END
 $function$;

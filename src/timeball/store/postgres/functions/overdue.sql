@@ -22,6 +22,7 @@ SELECT array(
       AND NOT EXISTS (
           SELECT FROM timeball.dependency AS edge
           WHERE edge.parent = job.id AND edge.decided_at IS NULL)
+      AND NOT timeball.is_in_batch(job.id)
       AND NOT EXISTS (
           SELECT FROM timeball.entry
           WHERE entry.lane = job.lane AND entry.xid = job.xid AND entry.job_id = job.id

@@ -10,7 +10,8 @@
 -- already adds nothing and gives that job's id; an ignored job gives id and uuid of the one that
 -- holds its key. Those that would take a queue beyond its max_depth are refused with all the
 -- others, unless p_bounded is false. Those in p_queued wait until `admit` lets them start, those with a key until
--- `admit_keys` does, those that come after others until these have ended.
+-- `admit_keys` does, those that come after others until these have ended. A job of kind
+-- timeball.batch is a batch: nobody runs it, and it ends with the last of the jobs it comes after.
 CREATE OR REPLACE FUNCTION timeball.submit(
     p_jobs jsonb, p_queued uuid[] DEFAULT '{}', p_bounded boolean DEFAULT true
 ) RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
@@ -75,7 +76,8 @@ BEGIN
                 given.unique_key, coalesce(given.unique_scope, 'kind'), given.kind, lane.queue),
             CASE WHEN given.unique_key IS NOT NULL THEN coalesce(given.until_started, false) END,
             given.key,
-            CASE WHEN given.after <> '[]' THEN coalesce(given.ruled_out, 'skip') END
+            CASE WHEN given.kind = 'timeball.batch' THEN 'run'
+                WHEN given.after <> '[]' THEN coalesce(given.ruled_out, 'skip') END
         FROM given
         JOIN timeball.lane ON lane.queue = coalesce(given.queue, 'default')
             AND lane.priority = coalesce(given.priority, 5)

@@ -33,12 +33,13 @@ LEFT JOIN LATERAL timeball.latest_entry(job.id) AS entry ON held.job_id IS NULL
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE ended.began_at IS NOT NULL OR crashed) AS attempts,
         count(*) FILTER (WHERE ended.event IN ('retried', 'failed') AND NOT crashed
-            AND ended.reason IS DISTINCT FROM 'parent') AS failures,
+            AND coalesce(ended.reason, '') NOT IN ('parent', 'members')) AS failures,
         count(*) FILTER (WHERE crashed) AS crashes
     FROM timeball.ended
     CROSS JOIN LATERAL (
         SELECT ended.event = 'lost' OR ended.event = 'failed'
-            AND (ended.began_at IS NULL AND ended.reason IS DISTINCT FROM 'parent'
+            AND (ended.began_at IS NULL
+                AND coalesce(ended.reason, '') NOT IN ('parent', 'members')
                 OR coalesce(ended.reason, '') IN ('lost', 'quarantined'))) AS c (crashed)
     WHERE ended.job_id = job.id
 ) AS past;

@@ -49,6 +49,7 @@ CREATE TABLE timeball.job (
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     created_at   timestamptz NOT NULL DEFAULT timeball.now()
 );
+CREATE INDEX job_batch ON timeball.job (id) WHERE kind = 'timeball.batch';
 
 -- This turn of this job may start now. The counts are null for the entry that a
 -- submit makes: nothing has happened to the job yet.
@@ -150,22 +151,27 @@ CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
     WHERE state = 'pending' AND reason = 'key';
 
 -- What the end of one job, the parent, means for another. Decided once, whatever becomes of the
--- parent later. An edge leads from an earlier job to a later one, so that there is no cycle.
+-- parent later. An edge leads from an earlier job to a later one, so that there is no cycle; only
+-- a batch may be added to, by jobs that come after none but its members.
 CREATE TABLE timeball.dependency (
     child       bigint NOT NULL,
     parent      bigint NOT NULL,
     parent_uuid uuid NOT NULL,  -- the parent may be deleted before the child
     rule        text NOT NULL CHECK (rule IN (
-        'all_success', 'all_done', 'none_failed', 'always', 'one_success', 'one_failed')),
+        'all_success', 'all_done', 'none_failed', 'always', 'one_success', 'one_failed', 'member')),
+    joins       boolean NOT NULL DEFAULT false,  -- the child is a batch: it keeps no counters
     linked_at   timestamptz,    -- from when on whoever ends the parent decides this edge
     decided_at  timestamptz,
     met         boolean,
     PRIMARY KEY (child, parent),
-    CONSTRAINT dependency_forwards CHECK (parent < child),
+    CONSTRAINT dependency_forwards CHECK (parent < child OR joins AND parent <> child),
     CONSTRAINT dependency_decision CHECK ((decided_at IS NULL) = (met IS NULL)),
     CONSTRAINT dependency_order CHECK (decided_at IS NULL OR linked_at IS NOT NULL)
 );
 CREATE INDEX dependency_open ON timeball.dependency (parent, child) WHERE decided_at IS NULL;
+CREATE INDEX dependency_joins ON timeball.dependency (child, parent)
+    WHERE joins AND decided_at IS NULL;
+CREATE INDEX dependency_member ON timeball.dependency (parent) WHERE rule = 'member';
 CREATE INDEX dependency_unlinked ON timeball.dependency (child, parent) WHERE linked_at IS NULL;
 
 -- How many jobs of a queue or a key may be under way at once, and how many of a queue, a kind or

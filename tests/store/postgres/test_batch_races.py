@@ -1,0 +1,151 @@
+"""Batches under races, stepped on real connections: they end once, never early, never missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+from tests.store.postgres.sessions import Session, claim_all, settle_of, worker_of
+from tests.store.test_batches import batch, job
+
+from timeball.core.dependencies import Rule
+from timeball.core.records import JobSpec, Turn
+from timeball.core.states import State
+from timeball.store.postgres import PostgresStore
+
+Make = Callable[[], Session]
+
+
+def running(store: PostgresStore, count: int, *more: JobSpec) -> tuple[int, list[Turn], UUID]:
+    """A worker, the jobs of a batch that it runs, and the batch."""
+    members = [job() for _ in range(count)]
+    whole = batch(*members)
+    store.submit([*members, whole, *more])
+    worker = worker_of(store)
+    return worker, claim_all(store, worker), whole.uuid
+
+
+def state(store: PostgresStore, uuid: UUID) -> State:
+    return store.get(uuid).state
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("events", [("succeeded", "succeeded"), ("succeeded", "failed")])
+def test_of_the_last_two_members_that_end_together_the_second_ends_the_batch(
+    ledger: PostgresStore, session: Make, events: tuple[str, str], first: int
+) -> None:
+    worker, turns, whole = running(ledger, 2)
+    one, two = session().begin(), session()
+    one.verb("settle", **settle_of(worker, turns[first], events[first]))
+    # The first has seen that the other is in nobody's hands, and holds it until he commits.
+    two.verb_blocks("settle", **settle_of(worker, turns[1 - first], events[1 - first]))
+    assert state(ledger, whole) is State.WAITING
+    one.commit()
+    assert two.answer() == [(["accepted"],)]
+    assert state(ledger, whole) is (State.FAILED if "failed" in events else State.SUCCEEDED)
+
+
+def test_members_that_are_not_the_last_do_not_wait_for_each_other(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, turns, whole = running(ledger, 200)
+    sessions = [session().begin() for _ in range(4)]
+    for each, turn in zip(sessions, turns, strict=False):
+        each.verb("settle", **settle_of(worker, turn))
+    for each in reversed(sessions):
+        each.commit()
+    assert state(ledger, whole) is State.WAITING
+    ledger.connections.run("settle", **many(worker, turns[4:]))
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+def many(worker: int, turns: list[Turn], event: str = "succeeded") -> dict[str, object]:
+    """What the statement `settle` takes for some turns that began."""
+    every = [settle_of(worker, turn, event) for turn in turns]
+    lists = {k: [x for each in every for x in each[k]] for k in every[0] if k != "worker"}
+    return {"worker": worker, **lists}
+
+
+def test_who_was_the_last_and_takes_it_back_leaves_the_batch_waiting(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, turns, whole = running(ledger, 2)
+    one, two = session().begin(), session()
+    one.verb("settle", **settle_of(worker, turns[0]))
+    two.verb_blocks("settle", **settle_of(worker, turns[1]))
+    one.rollback()
+    assert two.answer() == [(["accepted"],)]
+    assert state(ledger, whole) is State.WAITING
+    ledger.connections.run("settle", **settle_of(worker, turns[0]))
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+def test_who_finds_nothing_left_but_what_others_have_in_hand_leaves_the_end_to_them(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, turns, whole = running(ledger, 2)
+    one, two = session().begin(), session()
+    edge = "SELECT 1 FROM timeball.dependency WHERE parent = %s FOR NO KEY UPDATE"
+    one.run(edge, [turns[0].job_id])  # about to decide it
+    two.verb("settle", **settle_of(worker, turns[1]))
+    assert state(ledger, whole) is State.WAITING
+    one.verb("settle", **settle_of(worker, turns[0]))
+    one.commit()
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_nested_batches_whose_last_jobs_end_together_end_once(
+    ledger: PostgresStore, session: Make, first: int
+) -> None:
+    members = [job(), job()]
+    inner = [batch(members[0]), batch(members[1])]
+    outer = batch(*inner)
+    done = job(outer.uuid, rule=Rule.ALL_DONE)
+    ledger.submit([*members, *inner, outer, done])
+    worker = worker_of(ledger)
+    turns = claim_all(ledger, worker)
+    one, two = session().begin(), session()
+    one.verb("settle", **settle_of(worker, turns[first]))
+    two.verb_blocks("settle", **settle_of(worker, turns[1 - first]))
+    one.commit()
+    assert two.answer() == [(["accepted"],)]
+    assert state(ledger, outer.uuid) is State.SUCCEEDED
+    assert [turn.uuid for turn in claim_all(ledger, worker)] == [done.uuid]
+
+
+def test_what_comes_after_a_batch_and_is_in_other_hands_is_left_to_link(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    child = job(whole)
+    ledger.submit([child])
+    one = session().begin()
+    one.run("SELECT 1 FROM timeball.held JOIN timeball.job ON job.id = held.job_id"
+            " WHERE job.uuid = %s FOR UPDATE OF held", [child.uuid])  # fmt: skip
+    session().verb("settle", **settle_of(worker, turn))
+    assert (state(ledger, whole), state(ledger, child.uuid)) == (State.SUCCEEDED, State.WAITING)
+    one.commit()
+    assert ledger.link(10) == 1
+    assert state(ledger, child.uuid) is State.PENDING
+
+
+@pytest.mark.parametrize("order", ["settle first", "cancel first"])
+def test_a_cancel_and_a_settlement_end_a_batch_between_them(
+    ledger: PostgresStore, session: Make, order: str
+) -> None:
+    one, two = job(), job()
+    whole = batch(one, two)
+    ledger.submit([one, two, whole])
+    worker = worker_of(ledger)
+    (turn,) = ledger.claim(worker, limit=1, request=one.uuid, floors={})
+    first, second = session().begin(), session()
+    settle = ("settle", settle_of(worker, turn))
+    cancel = ("cancel", {"uuid": two.uuid})
+    verbs = [settle, cancel] if order == "settle first" else [cancel, settle]
+    first.verb(verbs[0][0], **verbs[0][1])
+    second.verb_blocks(verbs[1][0], **verbs[1][1])
+    first.commit()
+    second.answer()
+    assert state(ledger, whole.uuid) is State.CANCELLED
