@@ -90,7 +90,7 @@ def certify(order: Order, say: Say = lambda _text: None) -> list[Result]:
 
 def told(result: Result) -> str:
     """Return one line about a result."""
-    seen = ", ".join(f"{name} {count}" for name, count in result.outcome.witness.items())
+    seen = f"faults met: {sum(result.outcome.witness.values())}"
     broken = "; ".join(f"{check.name}: {check.text}" for check in result.failed)
     why = broken or result.reason.strip().rpartition("\n")[2] or seen
     return f"{result.scenario.id}: {result.status} in {result.wall_s:.1f} s ({why})"

@@ -34,7 +34,7 @@ class Family:
 
     def pending(self, count: int = 1) -> list[UUID]:
         """Submit jobs and return who they are."""
-        specs = [JobSpec(uuid=uuid4(), kind=KIND, max_retries=0) for _ in range(count)]
+        specs = [JobSpec(uuid=uuid4(), kind=KIND) for _ in range(count)]
         self.stage.submit(specs)
         return [spec.uuid for spec in specs]
 
@@ -44,9 +44,11 @@ class Family:
         self.start_all()
         return uuids
 
-    def start_all(self) -> None:
-        """Start all that may start."""
-        for turn in claim_all(self.store, self.worker):
+    def start_all(self, request: UUID | None = None) -> None:
+        """Start all that may start, and first what was granted to an earlier request."""
+        first = request or uuid4()
+        turns = self.store.claim(self.worker, limit=1_000, request=first, floors={})
+        for turn in (*turns, *claim_all(self.store, self.worker)):
             self.starts[turn.uuid] += 1
             self._open[turn.uuid] = turn
 
