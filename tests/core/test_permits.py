@@ -10,7 +10,7 @@ from timeball.core.permits import Law, Permits, Start, proofs, rate_violations
 from timeball.core.rate import Rate
 from timeball.errors import UsageError
 
-TTL_US = 1_000_000
+TTL_US, AHEAD_US = 1_000_000, 200_000
 S = 1_000_000
 
 
@@ -35,7 +35,7 @@ ASKS = st.lists(
 
 
 def starts_of(rate: Rate, asks: list) -> list[int]:
-    """Every start of a story; whoever does not tell may be dead, or slow."""
+    """Every start of a story, by time; whoever does not tell may be dead, or slow."""
     law, permits, now, starts = Law.of(rate), Permits(), 10**15, []
     told: list[tuple[int, int, int, int]] = []
     for wait_us, want, lates, tells_us in asks:
@@ -43,16 +43,20 @@ def starts_of(rate: Rate, asks: list) -> list[int]:
         for _, number, used, late_us in sorted(t for t in told if t[0] <= now):
             permits.spend(law, number, used, late_us)
         told = [each for each in told if each[0] > now]
-        got = min(want, permits.room(law, now))
         assert (permits.opens_us(law, now) == now) == (permits.room(law, now) > 0)
-        if got:
-            number = permits.take(law, now, got)
+        while want > 0:  # in parts, of later and later instants
+            at, got = permits.offer(law, now, want)
+            assert now <= at <= now + AHEAD_US
+            if not got:
+                break
+            want -= got
+            number = permits.take(law, now, got, at)
             used = [late for late in lates[:got] if late < TTL_US]
-            starts += [now + late for late in used]
+            starts += [at + late for late in used]
             if tells_us is not None:
                 last = max(used, default=0)
-                told.append((now + max(last, tells_us), number, len(used), last))
-    return starts
+                told.append((at + max(last, tells_us), number, len(used), last))
+    return sorted(starts)
 
 
 @given(rate=rates(), asks=ASKS)
@@ -73,9 +77,14 @@ def test_when_it_opens_there_is_room(rate: Rate, asks: list) -> None:
         got = min(want, permits.room(law, now))
         if got:
             permits.take(law, now, got)
-        opens = permits.opens_us(law, now)
-        assert permits.room(law, opens) > 0
-        assert opens == now or permits.room(law, opens - 1) == 0
+        for more in range(law.at_once):
+            opens = permits.opens_us(law, now, more + 1)
+            assert permits.room(law, opens) > more
+            assert opens == now or permits.room(law, opens - 1) <= more
+            soon = permits.soon_us(law, now, more)
+            assert soon is not None
+            assert permits.soon(law, soon) > more
+        assert permits.soon_us(law, now, law.at_once) is None
 
 
 @given(before=rates(), rate=rates(), asks=ASKS)

@@ -17,6 +17,7 @@ import pytest
 from timeball.core.records import Settlement
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
+from timeball.engine.handles import NEVER_NS
 from timeball.engine.kernel import Kernel
 from timeball.engine.slots import Slots
 from timeball.errors import UsageError
@@ -33,7 +34,7 @@ class Attempt:
         self, number: int, *, is_async: bool = False, body: Callable[[], Any] | None = None
     ) -> None:
         self.number = number
-        self.lock_ns = 0
+        self.lock_ns = self.not_before_ns = 0
         self.variables = contextvars.Context()
         self.is_async = is_async
         self.body = body
@@ -363,6 +364,48 @@ def test_the_bell_rings_for_an_idle_slot_and_at_low_water() -> None:
         following = step(running.pop(0))
         running += [following] if following is not None else []
     assert rings == [2, 0, 0]  # two are left; nothing for the one slot, nor for the other
+
+
+def later(number: int, not_before_ns: int) -> Attempt:
+    attempt = Attempt(number)
+    attempt.not_before_ns = not_before_ns
+    return attempt
+
+
+def test_who_may_not_begin_yet_keeps_nobody_waiting_and_begins_at_his_instant() -> None:
+    slots: Slots[Attempt] = Slots(9, lambda: None)
+    slots.inbox.extend([later(1, 30), later(2, 20), Attempt(3), later(4, 20)])
+
+    def begun(now_ns: int) -> list[int]:
+        found = []
+        while (attempt := slots.round(None, settlement(0), now_ns)) is not None:
+            found.append(attempt.number)
+        return found
+
+    assert (begun(10), slots.wake_ns, slots.waiting) == ([3], 20, 3)
+    assert begun(19) == []
+    assert (begun(20), slots.wake_ns) == ([2, 4], 30)
+    assert not slots.idle
+    assert [attempt.number for attempt in slots.withdraw()] == [1]
+    assert (begun(40), slots.wake_ns) == ([], NEVER_NS)
+
+
+def test_idle_threads_and_the_loop_wake_for_the_next_instant(rig: Callable[[int], Rig]) -> None:
+    box = rig(3)
+    began: dict[int, int] = {}
+    now_ns = time.monotonic_ns()
+    due = {n: now_ns + wait_ms * 1_000_000 for n, wait_ms in enumerate((40, 20, 0, 30))}
+
+    async def on_loop() -> None:
+        began[3] = time.monotonic_ns()
+
+    for n, at_ns in due.items():
+        attempt = later(n, at_ns)
+        attempt.is_async = n == 3
+        attempt.body = on_loop if n == 3 else (lambda n=n: began.update({n: time.monotonic_ns()}))
+        box.kernel.offer([attempt])
+    box.settle(lambda: len(box.ended) == 4)
+    assert all(began[n] >= at_ns for n, at_ns in due.items())
 
 
 def test_slots_are_at_least_one() -> None:

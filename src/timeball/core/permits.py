@@ -1,15 +1,16 @@
 """Permits to start, handed out to many workers by one clock; and whether the starts kept to it.
 
-A worker asks before it starts, and gets a grant: so many permits, each to be used within `TTL_S`
-of the moment in which it sent the question, by its own monotonic clock. So each start lies between
-the instant of its grant and the `until` of it, by the clock of whoever grants: that clock and the
-worker's need not agree, only run alike. Once a worker has told when it used the last permit of a
-grant, and how many it did not use, the grant counts as just that.
+A worker asks before it starts, and gets grants: so many permits each, to be used from an instant
+on, at most `AHEAD_S` after the question, and within `TTL_S` of that. The worker counts both from
+the moments in which it sent the question and had the answer, by its own monotonic clock. So each
+start lies between the instant of its grant and the `until` of it, by the clock of whoever grants:
+that clock and the worker's need not agree, only run alike. Once a worker has told when it used the
+last permit of a grant, and how many it did not use, the grant counts as just that.
 
-The law: a grant is given only if all permits that may still be used, or were used less than a
-window ago at the latest, come to no more than R with it. Of the starts in any window take the
-one whose grant came last: all others' grants counted when it was given. (A bucket's law likewise,
-each start taken as late as it may have been.)
+The law: a grant of an instant is given only if all permits that may still be used then, or were
+used less than a window before at the latest, come to no more than R with it. Of the starts in any
+window take the one whose grant was given last: all others' grants counted when it was given. (A
+bucket's law likewise, each start taken as late as it may have been; it grants for now only.)
 
 Here and in `store/postgres/functions/permit_*.sql` the same: whole microseconds, whole numbers.
 """
@@ -37,10 +38,17 @@ from timeball.errors import UsageError
 TTL_S: Final = 1.0
 """How long a permit may be used, from the question on."""
 
-SETTLING_S: Final = TTL_S
+AHEAD_S: Final = 0.2
+"""How long before its instant a permit may be given: so long may a worker, and whoever else has to
+do something first, take without a start being late."""
+
+SETTLING_S: Final = TTL_S + AHEAD_S
 """From when a rate is set until it holds: permits of before must have run out."""
 
 _TTL_US: Final = 1_000_000
+_AHEAD_US: Final = 200_000
+_SOON_US: Final = 100_000  # before it opens; then a question gets all that opens in as long again
+_TOGETHER_US: Final = 10_000  # what opens within it is one grant
 _GUARD_US: Final = 1_000  # for clocks that run 0.1 % apart, and for what records round
 _IDLE_US: Final = 86_400_000_000  # somebody may still tell what became of the last permits
 _SLACK_US: Final = 50_000  # of an even spacing, what may come together
@@ -107,7 +115,7 @@ class Permits:
     last: int = 0
     """Number of the latest grant."""
     newest_us: int = 0
-    """When it was given."""
+    """When it was given; it may be of a later instant."""
     full: int = 0
     """When the bucket of a burst, or of an even spacing, is full again: microseconds times R.
     Of a burst without the grants above."""
@@ -124,15 +132,31 @@ class Permits:
             room = min(room, law.starts - sum(grant.permits for grant in alive))
         return max(0, room)
 
-    def take(self, law: Law, now_us: int, permits: int) -> int:
-        """Grant permits, of which there must be room, and return the number of the grant."""
-        assert 0 < permits <= self.room(law, now_us)
+    def offer(self, law: Law, now_us: int, want: int) -> tuple[int, int]:
+        """Return from which instant on, and how many permits may be granted; 0: none soon."""
+        room = min(want, self.room(law, now_us))
+        latest_us = now_us + _AHEAD_US
+        if room or law.burst is not None or now_us < self.newest_us:
+            return now_us, room
+        first_us = self.opens_us(law, now_us)
+        if first_us > latest_us:
+            return now_us, 0
+        room = min(want, self.room(law, min(first_us + _TOGETHER_US, latest_us)))
+        return self.opens_us(law, now_us, room), room
+
+    def take(self, law: Law, now_us: int, permits: int, at_us: int | None = None) -> int:
+        """Grant permits from an instant on, and return the number of the grant.
+
+        There must be room for them at that instant, which is now or later.
+        """
+        at_us = now_us if at_us is None else at_us
+        assert 0 < permits <= self.room(law, at_us)
         if law.spread:
-            self.full = max(self._full(law), now_us * law.starts) + permits * law.window_us
+            self.full = max(self._full(law), at_us * law.starts) + permits * law.window_us
         self._forget(law, now_us)
         self.last = max(self.last + 1, now_us)  # never again, though all this be forgotten
         self.newest_us = now_us
-        self.grants.append(Grant(self.last, now_us + _TTL_US + _GUARD_US, permits))
+        self.grants.append(Grant(self.last, at_us + _TTL_US + _GUARD_US, permits))
         return self.last
 
     def spend(self, law: Law, number: int, used: int, late_us: int) -> None:
@@ -142,7 +166,8 @@ class Permits:
             law: The present one.
             number: Of the grant.
             used: How many were.
-            late_us: The last of them so long after the question; rounded up.
+            late_us: The last of them so long after the question, less what the instant of the
+                grant was after it; rounded up.
         """
         for at, grant in enumerate(self.grants):
             if grant.number == number:
@@ -162,16 +187,29 @@ class Permits:
             return quiet_us >= 0
         return quiet_us >= law.window_us and self._full(law) <= now_us * law.starts
 
-    def opens_us(self, law: Law, now_us: int) -> int:
-        """Return from when on there can be room, by what is known now; now, if there is."""
-        if self.room(law, now_us):
+    def soon_us(self, law: Law, now_us: int, more: int = 0) -> int | None:
+        """Return when to ask for one that comes after `more` others; None: they are too many."""
+        if more >= law.at_once:
+            return None
+        soon_us = 0 if law.burst is not None else _SOON_US
+        return max(now_us, self.newest_us, self.opens_us(law, now_us, more + 1) - soon_us)
+
+    def soon(self, law: Law, now_us: int) -> int:
+        """Return how many could be had by whoever asks now."""
+        if now_us < self.newest_us:
+            return 0
+        return self.room(law, now_us if law.burst is not None else now_us + _AHEAD_US)
+
+    def opens_us(self, law: Law, now_us: int, permits: int = 1) -> int:
+        """Return from when on there can be room for so many, by what is known now."""
+        if self.room(law, now_us) >= permits:
             return now_us
         opens_us = max(now_us, self.newest_us)
         if law.burst is not None or law.spread:
-            full = self._full(law)
-            opens_us = max(opens_us, -(-(full - (law.at_once - 1) * law.window_us) // law.starts))
+            full = self._full(law) - (law.at_once - permits) * law.window_us
+            opens_us = max(opens_us, -(-full // law.starts))
         if law.burst is None:
-            excess = sum(grant.permits for grant in self.grants) - law.starts + 1
+            excess = sum(grant.permits for grant in self.grants) - law.starts + permits
             for grant in sorted(self.grants, key=attrgetter("until_us")):
                 if excess <= 0:
                     break
@@ -181,7 +219,7 @@ class Permits:
 
     def _full(self, law: Law, grants: Sequence[Grant] | None = None) -> int:
         # No law lets a bucket owe more; what is on record may be in units of the law before.
-        latest_us = self.newest_us + _TTL_US + _GUARD_US
+        latest_us = self.newest_us + _AHEAD_US + _TTL_US + _GUARD_US
         full = min(self.full, latest_us * law.starts + law.at_once * law.window_us)
         if law.burst is None:
             return full

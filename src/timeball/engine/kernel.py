@@ -7,14 +7,14 @@ from typing import Final, Generic
 
 from timeball.core.records import Settlement
 from timeball.engine.aio import EventLoop
-from timeball.engine.section import A, Section
-from timeball.engine.slots import Slots
+from timeball.engine.section import Section
+from timeball.engine.slots import Slots, T
 from timeball.engine.threads import Threads
 
 _CLOSE_S: Final = 1.0
 
 
-class Kernel(Generic[A]):
+class Kernel(Generic[T]):
     """Slots with the two ways to fill them.
 
     The one that ends an attempt carries out the next in its place: a thread another one for
@@ -26,16 +26,16 @@ class Kernel(Generic[A]):
     """
 
     def __init__(self, slots: int, ring: Callable[[], None]) -> None:
-        self.slots: Slots[A] = Slots(slots, ring)
+        self.slots: Slots[T] = Slots(slots, ring)
         self.broken = False
         """Whether a bug of ours has cost a slot: then the process should end, and be healed."""
         self._ring = ring
-        self._section: Section[A] = Section(self.slots)
-        self._loop: EventLoop[A] = EventLoop(self._after, self._break)
-        self._threads: Threads[A] = Threads(self._section, slots, self._loop.start, self._break)
+        self._section: Section[T] = Section(self.slots)
+        self._loop: EventLoop[T] = EventLoop(self._after, self._break)
+        self._threads: Threads[T] = Threads(self._section, slots, self._loop.start, self._break)
         self._open = False
 
-    def offer(self, attempts: Iterable[A]) -> None:
+    def offer(self, attempts: Iterable[T]) -> None:
         """Let attempts line up and begin as soon as there are slots."""
         self.slots.inbox.extend(attempts)
         if not self._open:
@@ -43,25 +43,23 @@ class Kernel(Generic[A]):
             self._threads.open()
         self._threads.ring()
 
-    def take_ended(self) -> list[tuple[A, Settlement]]:
+    def take_ended(self) -> list[tuple[T, Settlement]]:
         """Take over those that have ended, in that order."""
         with self._section.visit():
             ended, self.slots.ended = self.slots.ended, []
         return ended
 
-    def withdraw(self) -> list[A]:
+    def withdraw(self) -> list[T]:
         """Take back those that have not begun."""
         with self._section.visit():
-            ready = list(self.slots.ready)
-            self.slots.ready.clear()
-        return ready
+            return self.slots.withdraw()
 
-    def begun(self) -> list[A]:
+    def begun(self) -> list[T]:
         """Return those that run, as it is at this instant."""
         with self._section.visit():
             return list(self.slots.at_work)
 
-    def abandon(self) -> list[A]:
+    def abandon(self) -> list[T]:
         """Take those that run off the slots: whatever they still say is not heard."""
         with self._section.visit():
             running = list(self.slots.at_work)
@@ -79,7 +77,7 @@ class Kernel(Generic[A]):
         """For how many nanoseconds its threads have waited for its lock so far, and how often."""
         return self._section.lock_wait_ns, self._section.contended
 
-    def cancel(self, attempt: A | None = None) -> None:
+    def cancel(self, attempt: T | None = None) -> None:
         """Cancel one asynchronous attempt that runs, or all; a thread cannot be stopped."""
         self._loop.cancel(attempt)
 
@@ -90,7 +88,7 @@ class Kernel(Generic[A]):
         self._threads.join(_CLOSE_S)
         self._loop.close(_CLOSE_S)
 
-    def _after(self, attempt: A, settlement: Settlement) -> A | None:
+    def _after(self, attempt: T, settlement: Settlement) -> T | None:
         return self._threads.finish(attempt, settlement)
 
     def _break(self) -> None:

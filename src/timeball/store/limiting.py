@@ -25,12 +25,27 @@ class Ask(NamedTuple):
     get nothing while there is one."""
 
 
-class Granted(NamedTuple):
-    """What an `Ask` got."""
+class Part(NamedTuple):
+    """Permits that hold from one instant on."""
 
     permits: int
     numbers: tuple[int, ...]
     """Of the grant at each limit, in the order of `names`; 0 where there is no limit any more."""
+
+    wait_s: float
+    """From when on they may be used: so long after `Grants.at`, `AHEAD_S` at most."""
+
+
+class Granted(NamedTuple):
+    """What an `Ask` got."""
+
+    parts: tuple[Part, ...]
+    """In the order in which they may be used."""
+
+    @property
+    def permits(self) -> int:
+        """How many permits these are."""
+        return sum(part.permits for part in self.parts)
 
 
 class Grants(NamedTuple):
@@ -41,7 +56,8 @@ class Grants(NamedTuple):
 
     granted: list[Granted]
     wait_s: float | None
-    """Until one of the limits can give more, by what is known now; None where none is limited."""
+    """Until it is worth asking one of the limits for more, by what is known now; None where none
+    is limited."""
 
 
 class Spent(NamedTuple):
@@ -51,7 +67,8 @@ class Spent(NamedTuple):
     number: int
     used: int
     late_us: int
-    """The last start by it: microseconds after the question was sent, by the worker's clock."""
+    """The last start by it: microseconds after the question was sent and `Part.wait_s` was over,
+    by the worker's clock."""
 
 
 class Limiting(Protocol):
@@ -68,7 +85,7 @@ class Limiting(Protocol):
     def limit_starts(self, scope: Scope, name: str, rate: Rate | None) -> None:
         """Set how many of a queue, a kind or a key may start in a time; None: any number.
 
-        It holds for turns that are granted a second later or after that.
+        It holds for turns that are granted `timeball.core.permits.SETTLING_S` later or after that.
         """
         ...
 
@@ -79,8 +96,9 @@ class Limiting(Protocol):
     def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:
         """Grant permits to start, as far as the limits allow, in the order of `asks`.
 
-        A permit is good for `timeball.core.permits.TTL_S` from the moment in which the question
-        was sent. Asking again after a lost answer is safe: permits that nobody knows of run out.
+        A permit is good for `timeball.core.permits.TTL_S` from its instant on, and that is at most
+        `AHEAD_S` after the moment in which the question was sent. Asking again after a lost answer
+        is safe: permits that nobody knows of run out.
 
         Args:
             asks: All limits of one grant the same number, or none does.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 
 from timeball.core.limits import Scope, fitting
 from timeball.core.permits import SETTLING_S, Law, Permits, Start
 from timeball.core.rate import Rate
-from timeball.store.limiting import Ask, Granted, Grants, Spent
+from timeball.store.limiting import Ask, Granted, Grants, Part, Spent
 from timeball.store.memory_queues import MemoryQueues
 from timeball.store.memory_rows import Row
 
+_PARTS_MAX = 16  # of what an ask gets
 _PATIENCE_MAX = 64  # seconds
+_REST_US = 10_000  # until the next leave a line
 
 
 class MemoryRates(MemoryQueues):
@@ -23,11 +26,13 @@ class MemoryRates(MemoryQueues):
     _lock: Lock
     _rows: dict[int, Row]
     _held: dict[int, Row]
+    _slots: defaultdict[tuple[Scope, str], set[int]]
 
     def __init__(self) -> None:
         self._rates: dict[tuple[Scope, str], tuple[Law, datetime]] = {}
         self._permits: dict[str, Permits] = {}
         self._opens: dict[str, int] = {}
+        self._coming: dict[str, tuple[int, int]] = {}  # so many have left the line, until when
         self._patience: dict[str, int] = {}
 
     def limit_starts(self, scope: Scope, name: str, rate: Rate | None) -> None:
@@ -108,28 +113,59 @@ class MemoryRates(MemoryQueues):
         for name in [*self._permits]:
             if self._permits[name].is_idle(self._law_of(name), now_us):
                 del self._permits[name]
-                self._opens.pop(name, None)
-                self._patience.pop(name, None)
+                for table in (self._opens, self._coming, self._patience):
+                    table.pop(name, None)
 
     def _granted(self, ask: Ask, now_us: int) -> Granted:
         laws = {name: law for name in ask.names if (law := self._law_of(name))}
         lines = {row.line for row in self._in_line()}
-        room = ask.want
-        for name, law in laws.items():
-            room = min(room, self._permits_of(name).room(law, now_us))
-            if not ask.waited and name in lines:
-                room = 0
-        numbers = [
-            self._permits_of(name).take(laws[name], now_us, room) if room and name in laws else 0
-            for name in ask.names
-        ]
-        return Granted(room, tuple(numbers))
+        left = ask.want
+        if not ask.waited and lines & laws.keys():
+            left = 0
+        for name in ask.names if ask.waited else ():
+            coming, until_us = self._coming.get(name, (0, 0))
+            self._coming[name] = max(0, coming - ask.want), until_us
+        parts: list[Part] = []
+        while len(parts) < _PARTS_MAX:
+            at_us, room = self._offered(laws, now_us, left)
+            if room == 0:
+                break
+            numbers = tuple(
+                self._permits_of(name).take(laws[name], now_us, room, at_us) if name in laws else 0
+                for name in ask.names
+            )
+            parts.append(Part(room, numbers, (at_us - now_us) / 1e6))
+            left -= room
+        return Granted(tuple(parts))
+
+    def _offered(self, laws: Mapping[str, Law], now_us: int, want: int) -> tuple[int, int]:
+        """Return from when on how many permits can be had of all limits together."""
+        if any(law.burst is not None for law in laws.values()):
+            rooms = [self._permits_of(name).room(law, now_us) for name, law in laws.items()]
+            return now_us, min([want, *rooms])
+        offers = [self._permits_of(name).offer(law, now_us, want) for name, law in laws.items()]
+        return max([now_us, *(at for at, _ in offers)]), min([want, *(n for _, n in offers)])
 
     def _reckon(self, name: str, now_us: int) -> int:
-        """Note from when on a limit can give more; return how long that is."""
-        opens_us = self._permits_of(name).opens_us(self._setting(name)[0], now_us)
-        self._opens[name], self._patience[name] = opens_us, 1
-        return opens_us - now_us
+        """Note from when on it is worth asking a limit for more; return how long that is."""
+        coming, until_us = self._coming.get(name, (0, 0))
+        self._coming[name] = coming, min(until_us, now_us + 1_000_000)
+        self._patience[name] = 1
+        self._opens[name] = self._soon(name, now_us)
+        return self._opens[name] - now_us
+
+    def _soon(self, name: str, now_us: int) -> int:
+        """Return when to ask for one more than those that are on their way."""
+        coming, until_us = self._coming_of(name, now_us)
+        soon_us = self._permits_of(name).soon_us(self._setting(name)[0], now_us, coming)
+        if soon_us is None:
+            return until_us
+        return min(soon_us, until_us) if coming else soon_us
+
+    def _coming_of(self, name: str, now_us: int) -> tuple[int, int]:
+        """Return how many are on their way to ask for permits, and until when to wait for them."""
+        coming, until_us = self._coming.get(name, (0, 0))
+        return (coming, until_us) if until_us > now_us else (0, 0)
 
     def _expected(self, name: str, most: int) -> int:
         """Return how many may come because permits can be expected, `most` at most."""
@@ -138,7 +174,8 @@ class MemoryRates(MemoryQueues):
             return most
         if self._opens.get(name, 0) > now_us:
             return 0
-        return min(most, self._permits_of(name).room(law, now_us))
+        soon = self._permits_of(name).soon(law, now_us) - self._coming_of(name, now_us)[0]
+        return min(most, max(0, soon))
 
     def _in_line(self) -> list[Row]:
         """Return who waits for the rate of a kind or a queue, and may come once there is room."""
@@ -151,12 +188,25 @@ class MemoryRates(MemoryQueues):
         for line in sorted({row.line for row in self._in_line() if row.line}):
             room = self._expected(line, most - len(chosen))
             rows = [row for row in self._in_line() if row.line == line]
-            chosen += sorted(rows, key=lambda row: (row.held_at, row.id))[:room]
-            if room and self._law_of(line):  # the next ones once these have asked, or after a while
-                patience = self._patience.get(line, 1)
-                self._opens[line] = self._now_us() + patience * 1_000_000
-                self._patience[line] = min(2 * patience, _PATIENCE_MAX)
+            leaving = sorted(rows, key=lambda row: (row.held_at, row.id))[:room]
+            if leaving and self._law_of(line) and line in self._permits:
+                self._note_coming(line, leaving)
+            chosen += leaving
         return chosen
+
+    def _note_coming(self, line: str, leaving: list[Row]) -> None:
+        """Count those that leave a line until they ask; not who goes on to wait for a busy key."""
+        busy = {key for (scope, key), jobs in self._slots.items() if jobs and scope is Scope.KEY}
+        keys = {row.spec.key for row in leaving} - busy - {None}
+        n = len(keys) + sum(row.spec.key is None for row in leaving)
+        now_us = self._now_us()
+        coming, until_us = self._coming_of(line, now_us)
+        if not until_us:
+            patience = self._patience.get(line, 1)
+            until_us = now_us + patience * 1_000_000
+            self._patience[line] = min(2 * patience, _PATIENCE_MAX)
+        self._coming[line] = coming + n, until_us
+        self._opens[line] = max(now_us + _REST_US, self._soon(line, now_us))
 
     def _next_opening_s(self) -> float | None:
         """Return when somebody who waits for a rate may come; None: nobody knows of one."""

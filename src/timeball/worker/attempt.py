@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, nullcontext
@@ -46,6 +47,8 @@ _SUSPECTS: Final = BoundedSemaphore(8)
 
 _REST_S: Final = 1.0
 """How long a job waits that could not begin because its worker is cut off; that costs nothing."""
+
+_ROUNDED_NS: Final = 1_000  # more than a float of seconds loses in a century
 
 _NO_DATABASE: Final = "it is transactional, and this worker's store is no PostgreSQL"
 
@@ -95,7 +98,7 @@ class TurnAttempt:
 
     __slots__ = (
         "_apart", "_arrived_s", "_began_s", "_bench", "_permits", "accepted",
-        "is_async", "kind", "lock_ns", "stop", "tenure", "turn", "unwanted",
+        "is_async", "kind", "lock_ns", "not_before_ns", "stop", "tenure", "turn", "unwanted",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +122,9 @@ class TurnAttempt:
         self._began_s: float | None = None
         self._bench = bench
         self._permits = permits
+        begins_s = max((batch.begins_s for batch in permits), default=0.0)
+        self.not_before_ns = math.ceil(begins_s * 1e9) + _ROUNDED_NS if permits else 0
+        """When its permits hold, by the monotonic clock."""
 
     @property
     def variables(self) -> None:
@@ -237,7 +243,10 @@ class TurnAttempt:
         return self._end(Raised(error_type="UsageError", error=_NO_DATABASE, again=False))
 
     def unbegun(self, reason: str = "stopped") -> Settlement:
-        """Return the settlement that gives the turn back before it has begun."""
+        """Return the settlement that gives the turn back before it has begun, and its permits."""
+        for batch in self._permits:
+            batch.give_back(1)
+        self._permits = ()
         return decide(self.turn, Unbegun(reason), _UNBEGUN, self.kind.retry, 0.0)
 
     def cancel(self) -> None:
@@ -253,6 +262,7 @@ class TurnAttempt:
         """Use its permits, right before the call, and begin; False: one has run out."""
         now_s = time.monotonic()
         if not all(batch.use(now_s) for batch in self._permits):
+            self._permits = ()
             return False
         if self._bench.begun is not None:
             self._bench.begun.mark(self.turn.job_id, self.turn.turn)

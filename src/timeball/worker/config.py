@@ -27,7 +27,8 @@ class WorkerConfig:
     """How long a stop waits for what runs."""
 
     prefetch_s: float = 0.05
-    """How far ahead it claims, at the rate at which its attempts end."""
+    """How far ahead it claims, at the rate at which its attempts end; further where its store is
+    so slow that slots would run dry."""
 
     aging_s: float = AGING_DEFAULT_S
     """What a priority class is worth in waiting."""

@@ -149,6 +149,7 @@ class Worker:
 
     def _round(self) -> None:
         assert not self._kernel.broken, "a bug has cost a slot: the log says which"
+        at_s = time.monotonic()
         try:
             self._register()
             self._compare()
@@ -157,6 +158,7 @@ class Worker:
             self._heed()
             self._claim()
             self._desk.report()
+            self._pace.took(time.monotonic() - at_s)
             self._outages = 0
         except StoreUnavailable as error:
             self._outages += 1
@@ -350,7 +352,7 @@ class Worker:
             return 0.0
         rest_s = min(self._poll_at, self._promote_at, self._desk.wake_at_s) - time.monotonic()
         # Where a slot always finds a successor, the bell does not ring for each that ends.
-        return min(rest_s, _FLUSH_S) if self._kernel.slots.waiting else rest_s
+        return min(rest_s, _FLUSH_S) if self._kernel.slots.ready else rest_s
 
     # The end.
 

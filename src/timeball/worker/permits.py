@@ -20,13 +20,14 @@ _NEVER_S: Final = float("inf")
 
 
 class Batch:
-    """Permits that one question got.
+    """Permits of one instant that one question got.
 
     Args:
         grants: Name of the limit and number of the grant, of each limit.
         count: How many permits.
-        at: When, by the store's clock.
-        asked_s: When the question was sent and when the answer came, by the monotonic clock.
+        at: From when on, by the store's clock.
+        asked_s: When the question was sent and when the answer came, by the monotonic clock; both
+            with what the instant is after the answer was given.
         ring: Called when the last one is used.
     """
 
@@ -36,7 +37,7 @@ class Batch:
     ) -> None:  # fmt: skip
         self.left = count
         """Permits that no attempt has been given."""
-        self._sent_s, self._arrived_s = asked_s
+        self._sent_s, self.begins_s = asked_s
         self.ends_s = self._sent_s + TTL_S
         self._grants = grants
         self._at = at
@@ -47,9 +48,9 @@ class Batch:
         self._last_s = self._sent_s
 
     def use(self, now_s: float) -> bool:
-        """Use one permit for an attempt that begins now; False: it has run out."""
+        """Use one permit for an attempt that begins now; False: it does not hold."""
         with self._lock:
-            in_time = now_s < self.ends_s and self._open > 0
+            in_time = self.begins_s <= now_s < self.ends_s and self._open > 0
             if in_time:
                 self._open -= 1
                 self._used += 1
@@ -59,15 +60,14 @@ class Batch:
             self._ring()
         return in_time
 
-    def give_back(self) -> None:
-        """Say that those left will not be used."""
+    def give_back(self, count: int) -> None:
+        """Say that so many will not be used."""
         with self._lock:
-            self._open -= self.left
-        self.left = 0
+            self._open -= count
 
     def began_at(self, began_s: float) -> float:
         """Return the instant of a start by the store's clock: after the grant, and not too late."""
-        return self._at + (began_s - self._arrived_s)
+        return self._at + (began_s - self.begins_s)
 
     def close(self, now_s: float) -> list[Spent] | None:
         """Return what became of the permits; None while some may still be used."""
@@ -131,10 +131,13 @@ class PermitDesk:
             if lacking > 0:
                 asks.append(Ask((name,), lacking))
         if asks:
-            batches, wait_s = self._asked(asks)
-            for ask, batch in zip(asks, batches, strict=True):
-                self._stock[ask.names[0]].append(batch)
-            short = any(batch.left < ask.want for ask, batch in zip(asks, batches, strict=True))
+            got, wait_s = self._asked(asks)
+            for ask, batches in zip(asks, got, strict=True):
+                self._stock[ask.names[0]] += batches
+            short = any(
+                sum(batch.left for batch in batches) < ask.want
+                for ask, batches in zip(asks, got, strict=True)
+            )
             self.ask_at_s = _from_now(wait_s) if short else _NEVER_S
         return {queue: self._left(f"queue:{queue}") for queue in self.rated}
 
@@ -155,7 +158,7 @@ class PermitDesk:
             if (held := covered.get((turn.job_id, turn.turn))) is not None:
                 held += [self._of_stock(name) for name in turn.rates if name in stocked]
         for batch in (each for batches in self._stock.values() for each in batches):
-            batch.give_back()
+            batch.give_back(batch.left)
         self._stock.clear()
         return covered
 
@@ -171,16 +174,20 @@ class PermitDesk:
         asks = [Ask(names, len(groups[new, names]), not new) for new, names in sorted(groups)]
         covered: dict[tuple[int, int], list[Batch]] = {}
         wanted = [ask for ask in asks if ask.names]
-        batches, wait_s = self._asked(wanted) if wanted else ([], None)
+        answers, wait_s = self._asked(wanted) if wanted else ([], None)
         if any(name[:6] != "queue:" for ask in wanted for name in ask.names):
             self._lines = True
             self.opens_at_s = _from_now(wait_s)
-        got = dict(zip(map(id, wanted), batches, strict=True))
+        got = dict(zip(map(id, wanted), answers, strict=True))
         for ask in asks:
-            group, batch = groups[not ask.waited, tuple(ask.names)], got.get(id(ask))
-            for turn in group if batch is None else group[: batch.left]:
-                covered[turn.job_id, turn.turn] = [] if batch is None else [batch]
-            if batch is not None:
+            group, batches = groups[not ask.waited, tuple(ask.names)], got.get(id(ask))
+            if batches is None:
+                covered.update(((turn.job_id, turn.turn), []) for turn in group)
+                continue
+            each = (batch for batch in batches for _ in range(batch.left))
+            for turn, batch in zip(group, each, strict=False):
+                covered[turn.job_id, turn.turn] = [batch]
+            for batch in batches:
                 batch.left = 0
         return covered
 
@@ -205,21 +212,25 @@ class PermitDesk:
             self.ask_at_s, self.opens_at_s, *(batch.ends_s for batch in self._batches), _NEVER_S
         )
 
-    def _asked(self, asks: Sequence[Ask]) -> tuple[list[Batch], float | None]:
+    def _asked(self, asks: Sequence[Ask]) -> tuple[list[list[Batch]], float | None]:
         self._collect()
         spent, sent_s = list(self._spent), time.monotonic()
         at, granted, wait_s = self._store.permits(asks, spent)
-        asked_s = sent_s, time.monotonic()
+        arrived_s = time.monotonic()
         del self._spent[: len(spent)]
-        batches = [
-            Batch(
-                list(zip(ask.names, got.numbers, strict=True)), got.permits,
-                at=at, asked_s=asked_s, ring=self._ring,
-            )
+        answers = [
+            [
+                Batch(
+                    list(zip(ask.names, part.numbers, strict=True)), part.permits,
+                    at=at + part.wait_s, asked_s=(sent_s + part.wait_s, arrived_s + part.wait_s),
+                    ring=self._ring,
+                )
+                for part in got.parts
+            ]
             for ask, got in zip(asks, granted, strict=True)
         ]  # fmt: skip
-        self._batches += [batch for batch in batches if batch.left]
-        return batches, wait_s
+        self._batches += [batch for batches in answers for batch in batches]
+        return answers, wait_s
 
     def _collect(self) -> None:
         """Take down what is known of the batches by now."""

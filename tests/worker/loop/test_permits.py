@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
 
@@ -163,6 +164,32 @@ def test_a_permit_is_used_once_and_in_time() -> None:
     assert 300_000 <= spent.late_us <= 300_002
     assert not permits.use(100.35)  # what was told is told
     assert rung == [1]
+
+
+def test_a_permit_of_a_later_instant_is_not_used_before() -> None:
+    permits = batch(1)
+    assert not permits.use(permits.begins_s - 1e-6)
+    assert permits.use(permits.begins_s)
+
+
+def test_a_permit_that_is_given_ahead_holds_from_its_instant_on() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    store = MemoryStore(lambda: at)
+    store.limit_starts(Scope.QUEUE, "q", Rate(1, per_s=0.1))
+    desk = PermitDesk(store, ["q"], lambda: None)
+    desk.heed(frozenset({"q"}))
+    turns = [Turn(1, 1, n, 1, *[None] * 10, rates=["queue:q"]) for n in (1, 2)]  # type: ignore[arg-type]  # the rest does not matter
+    batches = []
+    for turn in turns:
+        assert desk.stock(1) == {"q": 1}
+        (found,) = desk.cover([turn])[turn[2:4]]
+        found.use(found.begins_s)
+        batches.append(found)
+        desk.report()
+    assert desk.stock(1) == {"q": 0}  # the third one is too far ahead
+    first, second = (batch.began_at(batch.begins_s) for batch in batches)
+    assert first == at.timestamp()
+    assert 0.1 <= second - first < 0.11
 
 
 def test_what_a_claim_has_no_turns_for_is_given_back(shop: Workshop) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from timeball.core.limits import Holding, Limit, Scope
 from timeball.core.permits import Law, Start
 from timeball.core.rate import Rate
-from timeball.store.limiting import Ask, Granted, Grants, Spent
+from timeball.store.limiting import Ask, Granted, Grants, Part, Spent
 from timeball.store.postgres.connections import Connections, Run
 from timeball.store.postgres.encoding import encode
 from timeball.store.postgres.histories import holdings, starts
@@ -50,7 +50,10 @@ class PostgresLimits:
             spent=encode([each._asdict() for each in spent]),
         )
         answer: dict[str, Any] = rows[0][0]
-        granted = [Granted(each["permits"], tuple(each["numbers"])) for each in answer["granted"]]
+        granted = [
+            Granted(tuple(Part(p["permits"], tuple(p["numbers"]), p["wait_s"]) for p in parts))
+            for parts in answer["granted"]
+        ]
         return Grants(answer["at"], granted, answer["wait_s"])
 
     def holdings(self, since: datetime | None = None) -> Iterator[Holding]:

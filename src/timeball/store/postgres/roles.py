@@ -107,7 +107,16 @@ READS: Final = (
         "permit_full",
         "permit_most",
     ),
-    *("permit_opens", "permit_room", "permit_spend", "permit_take", "rate_line", "rate_of"),
+    *(
+        "permit_offer",
+        "permit_opens",
+        "permit_room",
+        "permit_soon",
+        "permit_spend",
+        "permit_take",
+        "rate_line",
+        "rate_of",
+    ),
     *("rates_of", "runs_after", "sentence", "unique_name"),
     *("view_queues", "waiting_keys"),
 )

@@ -1,7 +1,8 @@
--- Grant permits that there is room for and return the row as it is then, without the grants that
--- do not count any more. See core/permits.py, which says the same.
+-- Grant permits from an instant on at which there is room for them, now or later, and return the row
+-- as it is then, without the grants that do not count any more. See core/permits.py, which says the
+-- same.
 CREATE OR REPLACE FUNCTION timeball.permit_take(
-    p_permit timeball.permit, p_rate timeball.limiter, p_now bigint, p_n integer
+    p_permit timeball.permit, p_rate timeball.limiter, p_now bigint, p_at bigint, p_n integer
 ) RETURNS timeball.permit LANGUAGE plpgsql IMMUTABLE
 AS $function$
 DECLARE
@@ -27,11 +28,11 @@ BEGIN
     v_new.last := greatest(v_new.last + 1, p_now);  -- never again, though the row be deleted
     v_new.newest_us := p_now;
     v_new.ids := v_new.ids || v_new.last;
-    v_new.untils := v_new.untils || (p_now + 1001000);
+    v_new.untils := v_new.untils || (p_at + 1001000);
     v_new.counts := v_new.counts || p_n;
     IF p_rate.spread THEN
-        v_new.bucket_full := greatest(timeball.permit_full(p_permit, p_rate), p_now::numeric * p_rate.starts)
-            + p_n::numeric * p_rate.window_us;
+        v_new.bucket_full := greatest(timeball.permit_full(p_permit, p_rate),
+            p_at::numeric * p_rate.starts) + p_n::numeric * p_rate.window_us;
     END IF;
     RETURN v_new;
 END

@@ -1,8 +1,8 @@
 -- Return the limit on starts that holds for a name such as queue:mail, kind:a or key:tenant-7: of a
--- key its own, else that of the longest name with * that fits; no row where there is none.
+-- key its own, else that of the longest name with * that fits; no row where there is none. It
+-- becomes a part of the queries that ask, and has no settings for that.
 CREATE OR REPLACE FUNCTION timeball.rate_of(p_name text) RETURNS SETOF timeball.limiter
 LANGUAGE sql STABLE
-SET enable_seqscan = off
 AS $function$
 SELECT limiter.* FROM timeball.limiter
 WHERE limiter.starts IS NOT NULL

@@ -217,7 +217,9 @@ CREATE TABLE timeball.permit (
     newest_us   bigint NOT NULL DEFAULT 0,
     bucket_full numeric NOT NULL DEFAULT 0,  -- when it is full again, times the starts of the rate
     opens_us    bigint NOT NULL DEFAULT 0,   -- before then nobody need ask
-    patience_s  integer NOT NULL DEFAULT 1   -- until the next may follow those that do not ask
+    coming      integer NOT NULL DEFAULT 0,  -- have left the line and not asked yet
+    coming_until bigint NOT NULL DEFAULT 0,  -- so long these are waited for
+    patience_s  integer NOT NULL DEFAULT 1   -- and those after them
 ) WITH (fillfactor = 50);
 CREATE INDEX permit_opens ON timeball.permit (opens_us);
 
