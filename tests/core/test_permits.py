@@ -44,12 +44,13 @@ def starts_of(rate: Rate, asks: list) -> list[int]:
             permits.spend(law, number, used, late_us)
         told = [each for each in told if each[0] > now]
         assert (permits.opens_us(law, now) == now) == (permits.room(law, now) > 0)
-        while want > 0:  # in parts, of later and later instants
-            at, got = permits.offer(law, now, want)
+        left = want
+        while left > 0:  # in parts, of later and later instants
+            at, got = permits.offer(law, now, left)
             assert now <= at <= now + AHEAD_US
             if not got:
                 break
-            want -= got
+            left -= got
             number = permits.take(law, now, got, at)
             used = [late for late in lates[:got] if late < TTL_US]
             starts += [at + late for late in used]

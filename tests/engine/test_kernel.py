@@ -17,10 +17,7 @@ import pytest
 from timeball.core.records import Settlement
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
-from timeball.engine.handles import NEVER_NS
 from timeball.engine.kernel import Kernel
-from timeball.engine.slots import Slots
-from timeball.errors import UsageError
 
 
 def settlement(number: int) -> Settlement:
@@ -346,50 +343,6 @@ def test_a_bug_of_ours_is_noticed(rig: Callable[[int], Rig]) -> None:
 # The bell
 
 
-def test_the_bell_rings_for_an_idle_slot_and_at_low_water() -> None:
-    rings: list[int] = []
-    slots: Slots[Attempt] = Slots(2, lambda: rings.append(slots.waiting))
-    slots.low_water = 2
-    slots.inbox.extend(Attempt(n) for n in range(6))
-
-    def step(done: Attempt | None) -> Attempt | None:
-        following = slots.round(done, settlement(0), 0)
-        calls, slots.outbox = slots.outbox, []
-        for call in calls:
-            call()
-        return following
-
-    running = [step(None), step(None)]
-    while running:
-        following = step(running.pop(0))
-        running += [following] if following is not None else []
-    assert rings == [2, 0, 0]  # two are left; nothing for the one slot, nor for the other
-
-
-def later(number: int, not_before_ns: int) -> Attempt:
-    attempt = Attempt(number)
-    attempt.not_before_ns = not_before_ns
-    return attempt
-
-
-def test_who_may_not_begin_yet_keeps_nobody_waiting_and_begins_at_his_instant() -> None:
-    slots: Slots[Attempt] = Slots(9, lambda: None)
-    slots.inbox.extend([later(1, 30), later(2, 20), Attempt(3), later(4, 20)])
-
-    def begun(now_ns: int) -> list[int]:
-        found = []
-        while (attempt := slots.round(None, settlement(0), now_ns)) is not None:
-            found.append(attempt.number)
-        return found
-
-    assert (begun(10), slots.wake_ns, slots.waiting) == ([3], 20, 3)
-    assert begun(19) == []
-    assert (begun(20), slots.wake_ns) == ([2, 4], 30)
-    assert not slots.idle
-    assert [attempt.number for attempt in slots.withdraw()] == [1]
-    assert (begun(40), slots.wake_ns) == ([], NEVER_NS)
-
-
 def test_idle_threads_and_the_loop_wake_for_the_next_instant(rig: Callable[[int], Rig]) -> None:
     box = rig(3)
     began: dict[int, int] = {}
@@ -400,17 +353,12 @@ def test_idle_threads_and_the_loop_wake_for_the_next_instant(rig: Callable[[int]
         began[3] = time.monotonic_ns()
 
     for n, at_ns in due.items():
-        attempt = later(n, at_ns)
-        attempt.is_async = n == 3
-        attempt.body = on_loop if n == 3 else (lambda n=n: began.update({n: time.monotonic_ns()}))
+        body = on_loop if n == 3 else (lambda n=n: began.update({n: time.monotonic_ns()}))
+        attempt = Attempt(n, is_async=n == 3, body=body)
+        attempt.not_before_ns = at_ns
         box.kernel.offer([attempt])
     box.settle(lambda: len(box.ended) == 4)
     assert all(began[n] >= at_ns for n, at_ns in due.items())
-
-
-def test_slots_are_at_least_one() -> None:
-    with pytest.raises(UsageError, match="1 or more"):
-        Slots(0, lambda: None)
 
 
 def test_no_ring_is_lost_and_many_are_one() -> None:
