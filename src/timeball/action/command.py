@@ -33,8 +33,8 @@ _MINDER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("minder.py")
 _NOT_STARTED = 126
 _PIPE_MAX = 1 << 20  # the most that Linux lets a pipe hold, unless root says otherwise
 # What the minder may take beyond the grace before it is given up: its patience with the kernel
-# (10 s) and some room for a loaded machine.
-_MINDER_PATIENCE_S = 20.0
+# (10 s), with a folder that is removed (10 s), and some room for a loaded machine.
+_MINDER_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class Command:
         shell: The shell that reads `shell_text`.
         env: The whole environment of the command; nothing of the worker's own is added.
         cwd: Absolute path of the working folder; None is the worker's.
+        own_cwd: `cwd` is made for the command, for nobody but its user, and removed with all that
+            is in it once it has ended.
         stdin: What the command reads; then it sees the end of the file.
         user: Run as this user, groups included; needs a worker that runs as root. HOME, USER and
             LOGNAME are for `env` to say.
@@ -69,6 +71,7 @@ class Command:
     shell: str = "/bin/sh"
     env: Mapping[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin:/bin"})
     cwd: str | None = None
+    own_cwd: bool = False
     stdin: bytes = b""
     user: str | None = None
     no_new_privs: bool | None = None
@@ -84,6 +87,8 @@ class Command:
             _check_text("cwd", self.cwd)
             if not self.cwd.startswith("/"):
                 raise UsageError(f"cwd {self.cwd!r} is relative: write the absolute path")
+        elif self.own_cwd:
+            raise UsageError("own_cwd: write which folder is to be made, cwd='/tmp/…'")
         if self.user is not None:
             _check_text("user", self.user)
         if not isinstance(self.stdin, bytes):
@@ -341,7 +346,8 @@ def _brief(command: Command, extra_env: Mapping[str, str]) -> bytes:
     guarded = command.user is None if command.no_new_privs is None else command.no_new_privs
     fields = (
         *(str(os.getpid()), repr(float(command.grace_s)), str(int(guarded))),
-        *(command.user or "", command.cwd or "", _limits(command.limits)),
+        *(command.user or "", f"{'*' * command.own_cwd}{command.cwd or ''}"),
+        _limits(command.limits),
         *(str(len(argv)), str(len(env))),
         *argv,
         *(f"{name}={value}" for name, value in env.items()),

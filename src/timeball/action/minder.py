@@ -11,10 +11,8 @@ own beside each command, because only a parent can do what is needed here when t
 
 The minder is a child subreaper (Linux): whoever loses its parent becomes the minder's child, so
 `setsid` and a double fork do not escape. When the command ends by itself, what it left in the
-background is ended too, as with a systemd control group. Out of reach is only what another daemon
-starts on the command's behalf (docker, at, systemd-run), and, if somebody kills the minder itself,
-everybody but the command's first process.
-
+background is ended too, as with a systemd control group. Out of reach is what another daemon starts
+for it (docker, at, systemd-run), and, if somebody kills the minder, all but its first process.
 Where there is no prctl or no /proc (macOS), a command is its process group: `setsid` escapes, and
 its privileges are not frozen.
 """
@@ -27,6 +25,7 @@ import os
 import pwd
 import resource
 import select
+import sys
 import time
 
 # Start-up is what a command costs here, so the dear imports are avoided: json (by a format of our
@@ -34,18 +33,23 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from typing import NoReturn
 else:
     import _signal as signal
 
 CONTROL, STATUS, OUTPUT = 0, 1, 2
 NOT_STARTED, NOT_FOUND = 126, 127
+ABSENT = (errno.ENOENT, errno.ENOTDIR)
+HINTS = {
+    **dict.fromkeys(ABSENT, "no such file, or the interpreter of its first line is missing"),
+    errno.EACCES: "not executable for this user; chmod +x it, or name its interpreter first",
+    errno.ENOEXEC: "not a program; a script needs a first line such as #!/bin/sh",
+    errno.E2BIG: "arguments and environment are too large for the system; pass a file instead",
+}
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
-# How long the kernel may take to carry out SIGKILL (a process stuck in a dead network file system
-# never dies); after that the minder reports what it could not end instead of waiting for ever.
-KILL_PATIENCE_S = 10.0
-TICK_S = 0.05
+# For SIGKILL: a process that is stuck in a dead network file system never dies, and is reported.
+KILL_PATIENCE_S, TICK_S = 10.0, 0.05
+SWEEPER = f"{__file__.rpartition('/')[0]}/sweeper.py"
 PROC = "/proc"
 
 
@@ -64,7 +68,8 @@ class Brief:
         self.grace_s = float(grace_s)
         self.no_new_privs = guarded == b"1"
         self.user = user.decode()  # "" for no switch
-        self.folder = folder  # "" to stay
+        self.own = folder.startswith(b"*")  # made before, and removed after it
+        self.folder = folder.removeprefix(b"*")  # "" to stay
         self.limits = [tuple(map(int, each.split(b"="))) for each in limits.split(b",") if each]
         self.argv = fields[:count]
         self.env = dict(pair.split(b"=", 1) for pair in fields[count:-1])
@@ -107,14 +112,12 @@ def parent_of(name: str) -> int:
     """The parent of the process `name`, 0 if it has just gone."""
     try:
         fd = os.open(f"{PROC}/{name}/stat", os.O_RDONLY)
+        try:
+            stat = os.read(fd, 4096)
+        finally:
+            os.close(fd)
     except OSError:
         return 0
-    try:
-        stat = os.read(fd, 4096)
-    except OSError:
-        return 0
-    finally:
-        os.close(fd)
     # The name of the program comes in parentheses and may hold spaces and parentheses itself.
     return int(stat[stat.rindex(b")") + 1 :].split()[1])
 
@@ -158,12 +161,8 @@ class Tree:
         # adoption there is nothing better.
         if self.status is None or not self._adopts:
             send(number, group=self.child)
-        for pid in self.members():
+        for pid in descendants(os.getpid()):
             send(number, process=pid)
-
-    def members(self) -> list[int]:
-        """Who is left, except what only a group signal can reach."""
-        return descendants(os.getpid())
 
     def _group_lives(self) -> bool:
         try:
@@ -187,7 +186,7 @@ def start(brief: Brief) -> int:
     except Refused as refusal:
         text = str(refusal)
     except OSError as error:
-        code = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_STARTED
+        code = NOT_FOUND if error.errno in ABSENT else NOT_STARTED
         text = explain(error, brief)
     except BaseException as error:  # noqa: BLE001 - the forked copy must not run on
         text = f"cannot start the command: {error!r}"
@@ -203,7 +202,7 @@ def become(brief: Brief) -> None:
     os.dup2(open_stdin(brief.stdin), 0)
     os.dup2(OUTPUT, 1)
     switch_user(brief.user)
-    enter(brief.folder)
+    enter(brief.folder, new=brief.own)
     # A second string, for the case that somebody kills the minder: it reaches no grandchildren.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if brief.no_new_privs:
@@ -223,10 +222,10 @@ def open_stdin(data: bytes) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("stdin")
     else:
-        import tempfile
+        from tempfile import mkstemp
 
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
+        fd, name = mkstemp()
+        os.unlink(name)  # noqa: PTH108 - pathlib is dear
     os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
@@ -251,11 +250,13 @@ def switch_user(name: str) -> None:
     os.setuid(user.pw_uid)
 
 
-def enter(folder: bytes) -> None:
+def enter(folder: bytes, *, new: bool) -> None:
     """Make `folder` the working folder."""
     if not folder:
         return
     try:
+        if new:
+            os.mkdir(folder, 0o700)  # noqa: PTH102 - pathlib is dear
         os.chdir(folder)
     except OSError as error:
         raise Refused(f"cannot enter the working folder {show(folder)}: {error.strerror}") from None
@@ -263,20 +264,10 @@ def enter(folder: bytes) -> None:
 
 def explain(error: OSError, brief: Brief) -> str:
     """Why exec refused, in words that say what to change."""
-    match error.errno:
-        case errno.ENOENT | errno.ENOTDIR if b"/" in brief.argv[0]:
-            hint = "no such file, or the interpreter that its first line names is missing"
-        case errno.ENOENT | errno.ENOTDIR:
-            path = brief.env.get(b"PATH", os.defpath.encode())
-            hint = f"not found in PATH {show(path)}; write the whole path, or set PATH"
-        case errno.EACCES:
-            hint = "not executable for this user; chmod +x it, or name its interpreter first"
-        case errno.ENOEXEC:
-            hint = "not a program; a script needs a first line such as #!/bin/sh"
-        case errno.E2BIG:
-            hint = "arguments and environment are too large for the system; pass a file instead"
-        case _:
-            hint = error.strerror or repr(error)
+    hint = HINTS.get(error.errno or 0, error.strerror or repr(error))
+    if error.errno in ABSENT and b"/" not in brief.argv[0]:
+        path = brief.env.get(b"PATH", os.defpath.encode())
+        hint = f"not found in PATH {show(path)}; write the whole path, or set PATH"
     return f"cannot run {show(brief.argv[0])}: {hint}"
 
 
@@ -347,7 +338,7 @@ def finish(tree: Tree, nudges: int, grace_s: float) -> list[int]:
         # Again and again: a process may have forked between our look and its death.
         tree.signal(signal.SIGKILL)
         await_gone(tree, nudges, time.monotonic() + TICK_S)
-    return [] if tree.gone else tree.members()
+    return [] if tree.gone else descendants(os.getpid())
 
 
 def await_gone(tree: Tree, nudges: int, until: float) -> None:
@@ -364,10 +355,18 @@ def await_gone(tree: Tree, nudges: int, until: float) -> None:
 def absorb(nudges: int) -> None:
     """Empty the pipe of `open_nudges`."""
     try:
-        while os.read(nudges, 4096):
-            pass
+        os.read(nudges, 1 << 16)  # as much as there can be
     except BlockingIOError:
         return
+
+
+def clear(brief: Brief) -> None:
+    """Remove the folder that was made for the command, with all that it has left there."""
+    if brief.own and os.path.lexists(brief.folder):
+        argv = (sys.executable, "-I", "-S", SWEEPER, brief.folder, brief.user)
+        if os.spawnv(os.P_WAIT, sys.executable, argv):  # noqa: S606 - our own
+            text = f"timeball: the folder {show(brief.folder)} cannot be removed\n"
+            os.write(OUTPUT, text.encode())
 
 
 def mind(brief: Brief) -> None:
@@ -377,6 +376,7 @@ def mind(brief: Brief) -> None:
     tree = Tree(start(brief), adopts=adopts)
     stopped = await_end(tree, nudges, [CONTROL, *open_worker(brief.worker)])
     left = finish(tree, nudges, brief.grace_s)
+    clear(brief)
     numbers = [-1 if tree.status is None else tree.status, int(stopped), *left[:20]]
     try:
         os.write(STATUS, " ".join(map(str, numbers)).encode() + b"\n")
@@ -384,7 +384,7 @@ def mind(brief: Brief) -> None:
         return  # the worker died: nobody is left to tell
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Mind the one command that the brief on fd 0 describes."""
     # Whatever is sent to this process, it must outlive the command. Blocked rather than ignored:
     # a SIGTERM that meets the command between fork and exec must wait there, not vanish.

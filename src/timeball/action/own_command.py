@@ -2,15 +2,19 @@
 
 Whoever may submit jobs could run anything with it. So a worker takes such jobs only where its
 environment names the programs that they may run, in TIMEBALL_COMMAND_ALLOW: whole paths with
-colons between them. A command that the program itself fixes is a kind of its own, and needs no
-such permission: see `timeball.action.command_kind`.
+colons between them. As whom they may run, TIMEBALL_COMMAND_USERS says in the same form. A command
+that the program itself fixes is a kind of its own, and needs no such permission: see
+`timeball.action.command_kind`.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypedDict, Unpack
 
 from timeball.action.command import Command
@@ -21,11 +25,13 @@ from timeball.action.job_call import JobCall
 from timeball.action.kind import Kind
 from timeball.action.parameters import Parameters
 from timeball.action.secret import Secret, SecretUnavailable, revealed
+from timeball.chance import new_uuid
 from timeball.core.outcomes import Outcome
 from timeball.core.redaction import holds_secret
 from timeball.errors import UsageError
 
 ALLOW_VARIABLE: Final = "TIMEBALL_COMMAND_ALLOW"
+USERS_VARIABLE: Final = "TIMEBALL_COMMAND_USERS"
 TIMEOUT_S: Final = 3600.0
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -43,6 +49,7 @@ class CommandOptions(TypedDict, total=False):
     env: Mapping[str, str | Secret]
     stdin: str | Secret
     cwd: str
+    user: str
     limits: Mapping[str, int]
     success: Sequence[int]
     for_good: Sequence[int]
@@ -52,13 +59,30 @@ def usable() -> bool:
     """Return whether this worker allows any program.
 
     Raises:
-        UsageError: What it allows is not written as whole paths.
+        UsageError: What it allows is not written as whole paths, or as users of this machine.
     """
+    for user in _users():
+        try:
+            pwd.getpwnam(user)
+        except KeyError:
+            raise UsageError(
+                f"{USERS_VARIABLE} holds {user[:80]!r}, who is no user of this machine: write "
+                "names with colons between them"
+            ) from None
     return bool(_allowed())
 
 
+def _listed(variable: str) -> list[str]:
+    return [each for each in os.environ.get(variable, "").split(":") if each]
+
+
+def _users() -> list[str]:
+    """Return as whom jobs may run here; the first is meant where a job names nobody."""
+    return _listed(USERS_VARIABLE)
+
+
 def _allowed() -> list[str]:
-    paths = [path for path in os.environ.get(ALLOW_VARIABLE, "").split(":") if path]
+    paths = _listed(ALLOW_VARIABLE)
     for path in paths:
         if not path.startswith("/"):
             raise UsageError(
@@ -85,6 +109,22 @@ def _check(args: Mapping[str, Any]) -> None:
     _codes(args)
 
 
+def _user(args: Mapping[str, Any]) -> str | None:
+    """Return as whom to run the command; None: as whom the worker runs.
+
+    Raises:
+        UsageError: The worker does not allow it.
+    """
+    users, asked = _users(), args.get("user")
+    if asked is None:
+        return users[0] if users else None
+    if asked not in users:
+        raise UsageError(
+            f"this worker runs nothing as {asked}: name the user in {USERS_VARIABLE} where it runs"
+        )
+    return str(asked)
+
+
 def _check_environment(env: Any) -> None:
     if not isinstance(env, Mapping):
         raise UsageError('env is no table: write env={"NAME": "value"}')
@@ -106,10 +146,14 @@ def _check_allowed(program: str) -> None:
 
 
 def _command(args: Mapping[str, Any], env: Mapping[str, str], stdin: str) -> Command:
+    given = args.get("cwd")
+    own = f"{tempfile.gettempdir()}/timeball-{new_uuid().hex}"
     return Command(
         argv=tuple(args["argv"]),
-        env={"PATH": _PATH, **env},
-        cwd=args.get("cwd", "/"),
+        env={"PATH": _PATH, **({"TMPDIR": own} if given is None else {}), **env},
+        cwd=own if given is None else given,
+        own_cwd=given is None,
+        user=args.get("user"),
         stdin=stdin.encode(errors="surrogateescape"),
         no_new_privs=True,
         limits=dict(args.get("limits", {})),
@@ -129,7 +173,7 @@ def _call(context: Context, **args: Any) -> Outcome:
         _check(args)
         _check_allowed(args["argv"][0])
         env, stdin = revealed(args.get("env", {})), revealed(args.get("stdin", ""))
-        command = _command(args, env, stdin)
+        command = replace(_command(args, env, stdin), user=_user(args))
     except (UsageError, SecretUnavailable) as error:
         again = isinstance(error, SecretUnavailable)
         raise ActionFailed(str(error), error_type="CommandRefused", again=again) from None
@@ -160,12 +204,17 @@ def command(
     environment is what `env` says and a PATH, set-user-id programs gain nothing, and whatever it
     starts ends with it. The job succeeds with ``{"exit_code", "output"}``.
 
+    Each attempt has a working folder of its own, which nobody else can read, TMPDIR names, and
+    which is removed with all that is in it when the command has ended.
+
     Args:
         argv: The whole path of the program, and its arguments.
         timeout_s: Seconds for one attempt; an hour if nothing else is said.
         **options: `env`, whose values may be a `Secret`; `stdin`, a text or a `Secret`; `cwd`,
-            a whole path ("/"); `limits`, see `timeball.action.command_limits`; `success`, the
-            exit codes that are one ([0]); `for_good`, those of failures that are not tried again.
+            the whole path of another working folder, which stays; `user`, one of those in
+            TIMEBALL_COMMAND_USERS of the worker, whose first is taken else; `limits`, see
+            `timeball.action.command_limits`; `success`, the exit codes that are one ([0]);
+            `for_good`, those of failures that are not tried again.
 
     Raises:
         UsageError: Something that can never work or is not safe, and what to write instead.

@@ -30,6 +30,7 @@ from timeball.action.minder import (
     Tree,
     absorb,
     await_end,
+    descendants,
     finish,
     open_nudges,
     open_worker,
@@ -116,7 +117,7 @@ class Minder:
     def _report(self, tree: Tree) -> None:
         numbers = [-1 if tree.status is None else tree.status]
         if not tree.gone:
-            numbers += tree.members()[:20]
+            numbers += descendants(os.getpid())[:20]
         self._tell(" ".join(map(str, numbers)).encode() + b"\n")
 
     def _become_child(self, minder: int, *others: int) -> None:
