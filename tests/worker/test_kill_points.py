@@ -96,7 +96,9 @@ ELSEWHERE = {
         ("create_schema", "has_schema", "migrations", "migration_applied", "migration_begin"),
         _MIGRATION,
     ),
-    "migration_table": _MIGRATION,
+    **dict.fromkeys(
+        ("migration_table", "migration_index", "migration_drop", "migration_lock"), _MIGRATION
+    ),
 }
 
 

@@ -31,7 +31,7 @@ from timeball.action.notebook import Notebook
 from timeball.action.own_kinds import serve
 from timeball.action.registry import DEFAULT, Registry
 from timeball.chance import draw
-from timeball.errors import StoreUnavailable, UsageError
+from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError
 from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat, configure, telling
 from timeball.store.postgres.store import PostgresStore
@@ -47,6 +47,9 @@ FAILURE_MAX: Final = 16_000
 
 EX_TEMPFAIL: Final = 75
 """Exit code: something was left to a lease."""
+
+EX_SCHEMA: Final = 6
+"""Exit code: the schema is that of another version by now."""
 
 _LEAVE_S = 5.0
 _LISTENER_S = 1.0
@@ -213,6 +216,7 @@ def work(brief: Brief, link: Link) -> None:
 
     Raises:
         StoreUnavailable: Something is left to the lease.
+        SchemaMismatch: The schema is that of another version by now; what had begun has ended.
     """
     configure(brief.log)  # before anything of the user's can
     for load in brief.loads:
@@ -284,6 +288,9 @@ def main() -> None:
         work(brief, link)
     except StoreUnavailable:
         code = EX_TEMPFAIL
+    except SchemaMismatch as error:
+        link.say(Said(failed=str(error)))
+        code = EX_SCHEMA
     # Threads that user code has left behind must not keep the process.
     leave = Timer(_LEAVE_S, os._exit, (code,))
     leave.daemon = True

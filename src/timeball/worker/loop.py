@@ -29,7 +29,7 @@ from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
-from timeball.errors import StoreUnavailable, WorkerExpired
+from timeball.errors import SchemaMismatch, StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
 from timeball.store.limiting import RATE_SPENT
 from timeball.worker.attempt import Bench, TurnAttempt
@@ -96,6 +96,7 @@ class Worker:
         self._pace = Pace(config.slots, config.prefetch_s, time.monotonic())
         self._stopping = _Stop.NO
         self._woken = True
+        self._mismatch: SchemaMismatch | None = None
         self._tenure: Tenure | None = None
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
         self._request: tuple[UUID, int] | None = None
@@ -135,12 +136,16 @@ class Worker:
         Raises:
             StoreUnavailable: The store was away at the end, so that something is left to
                 the lease.
+            SchemaMismatch: The schema is that of another version by now, and what had begun
+                has ended, as far as it could be told.
         """
         try:
             while not self._stopping:
                 self._round()
                 self._rest(_FOR_EVER)
             self._drain()
+            if self._mismatch is not None:
+                raise self._mismatch
         finally:
             self._end_apart()
             self._kernel.close()
@@ -164,6 +169,11 @@ class Worker:
             self._outages += 1
             self._doubtful = True
             _log.warning("the store is away, trying again: %s", error)
+        except SchemaMismatch as error:
+            _log.warning("stopping: %s", error)
+            self._outages += 1  # what it has to tell may still fit, and is told until the end
+            self._mismatch, self._request = error, None
+            self.stop()
         except WorkerExpired as error:
             # What has not begun is somebody else's now; what runs may end, and will be too late.
             _log.warning("%s", error)

@@ -19,7 +19,7 @@ import msgspec
 from timeball.observe.board import Board
 from timeball.observe.transitions import LogFormat
 from timeball.worker.begun import BegunTable
-from timeball.worker.child import Brief, Load, Said
+from timeball.worker.child import EX_SCHEMA, Brief, Load, Said
 from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import KILL_AT, overdue
 
@@ -197,6 +197,11 @@ class ChildProcess:
             return f"exited with {code}"
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         return f"was ended by {name}"
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it has ended because the schema does not fit it any more."""
+        return self._process.returncode == EX_SCHEMA
 
     def bury(self) -> frozenset[tuple[int, int]]:
         """Clean up after a child that has ended; return the turns that it was in the middle of."""

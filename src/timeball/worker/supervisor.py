@@ -27,11 +27,11 @@ from threading import Event, Thread
 from typing import Final, NamedTuple
 
 from timeball.core.upkeep import Keep
-from timeball.errors import TimeballError
+from timeball.errors import SchemaMismatch, TimeballError
 from timeball.observe.transitions import LogFormat
 from timeball.store.postgres.store import PostgresStore
 from timeball.worker.beat import Beat
-from timeball.worker.child import EX_TEMPFAIL, Load
+from timeball.worker.child import EX_SCHEMA, EX_TEMPFAIL, Load
 from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import STOP_AT
 from timeball.worker.place import Place
@@ -134,7 +134,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._inbox, selectors.EVENT_READ)
         self.failure = ""
-        """Why it gave up, where the exit code is 1."""
+        """Why it gave up, where the exit code is 1 or 6."""
 
     # From outside
 
@@ -144,8 +144,9 @@ class Supervisor:
         A second signal has children give back what runs, a third one kills them.
 
         Returns:
-            0 when nothing is left, 75 when something is left to the leases, 1 when the
-            children cannot start (then the reason is on stderr) or a duty has crashed.
+            0 when nothing is left, 75 when something is left to the leases; with a reason on
+            stderr 6 when the schema is that of another version, 1 when the children cannot start
+            or a duty has crashed.
         """
         with self._signals():
             code = self._supervise()
@@ -209,12 +210,13 @@ class Supervisor:
     def _supervise(self) -> int:
         quiet, over = Event(), Event()
         self._telemetry.start()
+        silent = partial(self._telemetry.expired, "silent")
         duties = [
             self._duty("ticker", Ticker(self._store).run, quiet),
             self._duty("deadlines", deadlines(self._store).run, quiet),
             self._duty("linking", linking(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),
-            self._duty("sweeper", self._sweeper().run, quiet),
+            self._duty("sweeper", Sweeper(self._store, told=silent).run, quiet),
             self._duty("beat", self._beat().run, over),
         ]
         while self._step is Step.RUN or self._living():
@@ -232,22 +234,17 @@ class Supervisor:
         clean = self._deaths.wait(FAREWELL_S) and not self._living()
         over.set()
         self._close(duties)
-        self._code = 1 if self.failure else 0 if clean else EX_TEMPFAIL
+        if not self.failure:
+            self._code = 0 if clean else EX_TEMPFAIL
         return self._code
-
-    def _sweeper(self) -> Sweeper:
-        return Sweeper(self._store, told=partial(self._telemetry.expired, "silent"))
 
     def _crew(self) -> Crew:
         return Crew.of(self._living(), self._seen_at, stopping=self._asked > Step.RUN)
 
     def _beat(self) -> Beat:
+        lease_s, answered = self._config.worker.lease_s, self._answered
         return Beat(
-            self._beat_store,
-            self._workers,
-            self._lost.put,
-            lease_s=self._config.worker.lease_s,
-            answered=self._answered,
+            *(self._beat_store, self._workers, self._lost.put), lease_s=lease_s, answered=answered
         )
 
     def _answered(self, alive: set[int], asked_ns: int) -> None:
@@ -265,22 +262,23 @@ class Supervisor:
         """Start a thread that runs until `stop` is set; if it crashes, all stops."""
 
         def guarded() -> None:
-            why = f"the {name} has crashed"
+            why, code = f"the {name} has crashed", 1
             try:
                 run(stop)
             except TimeballError as error:
                 why = str(error)
+                code = EX_SCHEMA if isinstance(error, SchemaMismatch) else 1
             finally:
                 if not stop.is_set():
-                    self._fail(why)
+                    self._fail(why, code)
 
         thread = Thread(target=guarded, name=f"timeball-{name}", daemon=True)
         thread.start()
         return thread
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, code: int = 1) -> None:
         if not self.failure:
-            self.failure = why
+            self.failure, self._code = why, code
             self._ask(_ASK_NEXT)
 
     def _listen(self) -> None:
@@ -357,7 +355,9 @@ class Supervisor:
             return
         self._telemetry.child_died()
         _log.warning("child %d %s: %s", child.pid, how, child.failure or "another one follows")
-        if not child.ready:
+        if child.outdated:
+            self._fail(child.failure, EX_SCHEMA)
+        elif not child.ready:
             self._stillborn += 1
             if self._stillborn >= STILLBORN_MAX and not self._proven:
                 self._fail(child.failure or f"a child {how} before it was ready")

@@ -12,7 +12,7 @@ import pytest
 from tests.worker.loop.workshop import PATIENCE_S, VERBS, Workshop
 
 from timeball.core.states import State
-from timeball.errors import StoreUnavailable
+from timeball.errors import SchemaMismatch, StoreUnavailable
 
 
 def define(shop: Workshop) -> Counter[int]:
@@ -202,3 +202,28 @@ def test_what_had_not_begun_when_it_was_given_up_is_forgotten(
     assert effects == Counter(range(4))
     assert shop.report().stale == 1  # what ran
     shop.assert_clean()
+
+
+@pytest.mark.parametrize("verb", ["claim", "promote"])
+def test_a_worker_that_the_schema_fits_no_more_ends_what_has_begun_and_no_more(
+    shop: Workshop, verb: str
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    @shop.job(name="long")
+    def long() -> None:
+        begun.set()
+        assert go.wait(PATIENCE_S)
+
+    def other_schema(*_args: object, **_options: object) -> None:
+        if begun.is_set():
+            go.set()
+            raise SchemaMismatch("no such function")
+
+    first = shop.submit("long")
+    shop.store.before[verb] = other_schema
+    with pytest.raises(SchemaMismatch):
+        shop.build(slots=2).work()
+    assert shop.get(first).state is State.SUCCEEDED
+    assert shop.store.inner.pulses() == []
+    assert shop.report().clean

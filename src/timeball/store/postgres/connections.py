@@ -53,6 +53,13 @@ _TRY_AGAIN: Final = (
     pg.ReadOnlySqlTransaction,  # a failover is going on, or this is a replica
     pg.UniqueViolation,  # the same request twice at once: the other one's answer is next
 )
+_OTHER_SCHEMA: Final = (
+    pg.UndefinedTable,
+    pg.UndefinedColumn,
+    pg.UndefinedFunction,
+    pg.AmbiguousFunction,
+    pg.InvalidSchemaName,
+)
 
 
 class LaneMissing(UsageError):
@@ -240,8 +247,10 @@ def refusal(error: psycopg.Error) -> Exception | None:
 def _translated(error: psycopg.Error) -> Exception:
     if (refused := refusal(error)) is not None:
         return refused
-    if isinstance(error, pg.UndefinedTable | pg.UndefinedFunction | pg.InvalidSchemaName):
-        return SchemaMismatch(f"{_text(error)}: run `timeball db migrate`")
+    if isinstance(error, _OTHER_SCHEMA):
+        return SchemaMismatch(
+            f"{_text(error)}: run `timeball db migrate`, or install the newer Timeball that did"
+        )
     if isinstance(error, pg.InsufficientPrivilege):
         return UsageError(
             f"{_text(error)}: connect as a user who has the role for it; `timeball db roles` "

@@ -2,15 +2,22 @@
 
 `migrations/` holds numbered files, each run once and never edited afterwards: its
 checksum is kept and compared. `functions/` holds one function or view a file, which
-replaces the one before it whenever the file has changed. All of it happens in one
-transaction under one advisory lock, so that any number of programs may start at once.
+replaces the one before it whenever the file has changed. Each numbered file is a transaction,
+and all functions are one, under one advisory lock, so that any number of programs may start at
+once. A file that builds an index concurrently runs outside of a transaction.
+
+Workers of the version before go on meanwhile, after each of these steps: see decision 0015.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -26,11 +33,13 @@ from timeball.store.postgres.connections import (
 from timeball.store.postgres.roles import grants, seal
 
 _PATIENCE_S: Final = 300.0
-_REST_S: Final = 0.2  # in which those who wait for the table get it
+_REST_S: Final = 0.2  # in which those who wait for the table, or to migrate, get their turn
+_BUSY: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 _log = logging.getLogger(__name__)
 
-_PREPARE: Final = ("migration_begin", "create_schema", "migration_table")
+_PREPARE: Final = ("create_schema", "migration_table")
+_INDEX: Final = re.compile(r"^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+)", re.MULTILINE)
 
 
 class Migration(NamedTuple):
@@ -42,6 +51,12 @@ class Migration(NamedTuple):
     """SHA-256 of the file, in hexadecimal."""
 
     repeatable: bool
+
+    @property
+    def built(self) -> str | None:
+        """Which index it builds while others write; None: it runs in a transaction."""
+        found = _INDEX.search(self.text)
+        return found and found[1]
 
 
 def migrations() -> list[Migration]:
@@ -59,41 +74,83 @@ def migrations() -> list[Migration]:
 def migrate(connections: Connections) -> list[str]:
     """Apply what is missing or has changed; return the names of what was applied.
 
-    Workers go on meanwhile: a lock that is not there within a second is let go and asked for
+    Workers go on meanwhile: a lock that is not there within 0.1 s is let go and asked for
     again, so that no claim queues behind a migration that queues behind a long transaction.
+    Whoever is interrupted runs it again: it goes on behind the last step that was whole.
 
     Raises:
         SchemaMismatch: The database was migrated by a newer version, or a numbered file
             is not the one that was applied.
-        StoreUnavailable: Somebody has held a lock for all of five minutes.
+        StoreUnavailable: Somebody has held a lock, or migrated, for all of five minutes.
     """
+    applied: list[str] = []
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return _migrate(connections)
+            if not (done := _step(connections)):
+                return applied
+            applied += done
         except StoreUnavailable as error:
-            busy = isinstance(error.__cause__, psycopg.errors.LockNotAvailable)
-            if not busy or time.monotonic() > deadline:
+            if not isinstance(error.__cause__, _BUSY) or time.monotonic() > deadline:
                 raise
             _log.warning("a table is in use, trying again: %s", error)
             time.sleep(_REST_S)
 
 
-def _migrate(connections: Connections) -> list[str]:
+def _step(connections: Connections) -> list[str]:
+    """Apply the next numbered file, or all functions; return what was applied."""
     schema = connections.schema
-    with connections.borrowed() as connection, connection.transaction():
+    with _alone(connections) as connection:
         for name in _PREPARE:
             connection.execute(statement(name, schema))
         todo = _missing(connection, schema)
-        for migration in todo:
-            connection.execute(in_schema(migration.text, schema))
-            connection.execute(
-                statement("migration_applied", schema),
-                {"name": migration.name, "checksum": migration.checksum},
-            )
-        if todo:
+        step = todo if todo and todo[0].repeatable else todo[:1]
+        for migration in step:
+            if migration.built:
+                _build(connections, migration, migration.built)
+            else:
+                connection.execute(in_schema(migration.text, schema))
+            connection.execute(statement("migration_applied", schema), _row(migration))
+        if step:
             connection.execute(seal(schema).encode())
-    return [migration.name for migration in todo]
+    return [migration.name for migration in step]
+
+
+@contextmanager
+def _alone(connections: Connections) -> Iterator[psycopg.Connection[Any]]:
+    """Lend a transaction while nobody else migrates.
+
+    Raises:
+        StoreUnavailable: Somebody has migrated for all of five minutes.
+    """
+    schema, deadline = connections.schema, time.monotonic() + _PATIENCE_S
+    while True:
+        with connections.borrowed() as connection, connection.transaction():
+            connection.execute(statement("migration_begin", schema))
+            if connection.execute(statement("migration_lock", schema)).fetchone() == (True,):
+                yield connection
+                return
+        if time.monotonic() > deadline:
+            raise StoreUnavailable("another migration is going on: try again when it has ended")
+        time.sleep(_REST_S)
+
+
+def _build(connections: Connections, migration: Migration, index: str) -> None:
+    """Build an index on a connection of its own: not in a transaction, where none can be.
+
+    The caller's transaction keeps other migrations away meanwhile. It has no snapshot that the
+    building would wait for.
+    """
+    schema = connections.schema
+    with connections.borrowed() as connection:
+        found = connection.execute(statement("migration_index", schema), {"index": index})
+        whole = found.fetchone()
+        if whole == (False,):
+            _log.warning("index %s was left unfinished: building it anew", index)
+            drop = statement("migration_drop", schema).replace(".unfinished", f".{index}")
+            connection.execute(drop.encode())
+        if whole != (True,):
+            connection.execute(in_schema(migration.text, schema))
 
 
 def check(connections: Connections) -> None:
@@ -116,12 +173,17 @@ def check(connections: Connections) -> None:
 
 def script(schema: str = SCHEMA_DEFAULT) -> str:
     """Return one SQL script that makes the whole schema, for people who run it themselves."""
-    parts = ["BEGIN;", *(statement(name, schema) for name in _PREPARE)]
+    waiting = statement("migration_lock", schema).replace("_try_", "_")
+    begin = f"BEGIN;\n{statement('migration_begin', schema)}{waiting}"
+    parts = [begin, *(statement(name, schema) for name in _PREPARE)]
     for migration in migrations():
         applied = statement("migration_applied", schema)
-        for name in ("name", "checksum"):
-            applied = applied.replace(f"%({name})s", f"'{getattr(migration, name)}'")
-        parts += [f"-- {migration.name}", in_schema(migration.text, schema), applied]
+        for name, value in _row(migration).items():
+            applied = applied.replace(f"%({name})s", f"'{value}'")
+        text = in_schema(migration.text, schema)
+        if migration.built:
+            text = f"COMMIT;\n{text}{begin}"
+        parts += [f"-- {migration.name}", text, applied]
     return "\n".join([*parts, seal(schema), "COMMIT;", ""])
 
 
@@ -134,13 +196,13 @@ def grant(connections: Connections) -> None:
     """
     check(connections)
     schema = connections.schema
-    with connections.borrowed() as connection, connection.transaction():
-        connection.execute(statement("migration_begin", schema))
+    with _alone(connections) as connection:
         connection.execute(grants(schema).encode())
 
 
 def _missing(connection: psycopg.Connection[Any], schema: str) -> list[Migration]:
-    applied = dict(connection.execute(statement("migrations", schema)).fetchall())
+    rows = connection.execute(statement("migrations", schema)).fetchall()
+    applied = {name: (checksum, program) for name, checksum, program in rows}
     known = migrations()
     unknown = sorted(set(applied) - {migration.name for migration in known})
     numbered = [name for name in unknown if name.startswith("migrations/")]
@@ -151,12 +213,31 @@ def _missing(connection: psycopg.Connection[Any], schema: str) -> list[Migration
         )
     todo = []
     for migration in known:
-        checksum = applied.get(migration.name)
-        if checksum is not None and not migration.repeatable and checksum != migration.checksum:
+        checksum, program = applied.get(migration.name, (None, ""))
+        if checksum == migration.checksum:
+            continue
+        if checksum is not None and not migration.repeatable:
             raise SchemaMismatch(
                 f"{migration.name} is not the file that was applied to this database: "
                 "install the version that it was migrated with"
             )
-        if checksum != migration.checksum:
-            todo.append(migration)
+        if _release(program) > _release(version("timeball")):
+            raise SchemaMismatch(
+                f"{migration.name} is that of Timeball {program}, and this is an older one: "
+                "install the newer Timeball that migrated it"
+            )
+        todo.append(migration)
     return todo
+
+
+def _row(migration: Migration) -> dict[str, str]:
+    """Return what is noted of a file that was applied."""
+    return {
+        "name": migration.name,
+        "checksum": migration.checksum,
+        "program": version("timeball"),
+    }
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])

@@ -1,4 +1,6 @@
--- Let one migration run at a time, functions call those that are made after them, and no claim
--- wait for long behind a lock that this transaction waits for.
-SELECT pg_advisory_xact_lock(8388358978346380396), set_config('check_function_bodies', 'off', true),
-    set_config('lock_timeout', '1s', true);
+-- Let functions call those that are made after them, and no claim wait for long behind a lock that
+-- this transaction waits for. Under READ COMMITTED it keeps no snapshot while an index is built
+-- beside it, which waits for those that are older; that may take hours.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SELECT set_config('check_function_bodies', 'off', true), set_config('lock_timeout', '100ms', true),
+    set_config('idle_in_transaction_session_timeout', '0', true);

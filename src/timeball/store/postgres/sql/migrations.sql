@@ -1,2 +1,2 @@
--- Return which parts of the schema have been applied, and their checksums.
-SELECT migration.name, migration.checksum FROM timeball.migration;
+-- Return which parts of the schema have been applied, their checksums, and by which version.
+SELECT migration.name, migration.checksum, migration.program FROM timeball.migration;
