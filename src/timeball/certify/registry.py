@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from timeball.certify.founding import claims, edges, fires, reads
+from timeball.certify.founding import claims, contention, edges, fires, reads
 from timeball.certify.scenario import Profile, Scenario
 from timeball.errors import UsageError
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (claims.A, edges.E, fires.F, reads.D)
+SCENARIOS: Final[tuple[Scenario, ...]] = (claims.A, fires.F, reads.D, edges.E, contention.G)
 
 
 def selected(profile: Profile, ids: Iterable[str] = ()) -> tuple[Scenario, ...]:

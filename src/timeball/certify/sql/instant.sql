@@ -1,0 +1,2 @@
+-- The server's own clock, now.
+SELECT clock_timestamp();
