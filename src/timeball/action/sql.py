@@ -24,6 +24,7 @@ from timeball.action.secret import VALUE_MIN, SecretUnavailable
 from timeball.action.sql_request import TIMEOUT_S, SqlRequest
 from timeball.core.outcomes import Unbegun
 from timeball.observe.concealment import conceal
+from timeball.observe.encryption import warn_if_plain
 
 BYTES_MAX: Final = 200_000
 """Of rows as JSON text: they fit a result together with all that is around them."""
@@ -98,6 +99,8 @@ def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
     given: dict[str, Any] = {**_GIVEN, "dbname": parts["user"]}
     whole = make_conninfo(**{**given, **parts, "password": password or ""})
     connection: psycopg.Connection[Any] = psycopg.connect(whole)
+    encrypted, info = bool(connection.pgconn.ssl_in_use), connection.info
+    warn_if_plain(info.host, info.hostaddr, encrypted=encrypted)
     connection.read_only = asked.read_only
     return connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -82,15 +83,23 @@ def test_what_never_started_has_no_dsn_and_stops_without_harm(
     assert not (tmp_path / "pg").exists()
 
 
+def machine(folder: Path) -> tuple[str, int, int]:
+    """Who is known here, and what may be done in a folder by whom."""
+    facts = folder.stat()
+    users = hashlib.sha256(Path("/etc/passwd").read_bytes()).hexdigest()
+    return users, facts.st_mode, facts.st_uid
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("major", ["15", "18"])
 def test_a_server_is_there_from_start_to_stop_and_only_for_those_who_have_the_password(
-    empty: Path, major: str
+    empty: Path, template: Path, major: str
 ) -> None:
     try:
         found = find_binaries(major)
     except EmbeddedUnavailable:
         pytest.skip(f"no PostgreSQL {major} here")
+    before = machine(empty.parent)
     with EmbeddedPostgres(empty, binaries=found, linger_s=0) as postgres:
         dsn = postgres.dsn
         assert str(ask(dsn, "SHOW server_version")).partition(".")[0] == major
@@ -101,6 +110,7 @@ def test_a_server_is_there_from_start_to_stop_and_only_for_those_who_have_the_pa
 
         password = (empty / server.PASSWORD).read_text()
         assert password in dsn
+        assert len({password, (template / server.PASSWORD).read_text()}) == 2
         with pytest.raises(psycopg.OperationalError, match="password"):
             ask(dsn.replace(password, "guess"), "SELECT 1")
         report = status(empty)
@@ -119,6 +129,7 @@ def test_a_server_is_there_from_start_to_stop_and_only_for_those_who_have_the_pa
     eventually(lambda: is_left_alone(empty))
     assert not sockets_of(dsn).exists()
     assert not status(empty).running
+    assert machine(empty.parent) == before
 
 
 @pytest.mark.slow

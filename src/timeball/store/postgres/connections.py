@@ -28,6 +28,7 @@ from timeball.errors import (
     UsageError,
     WorkerExpired,
 )
+from timeball.observe.encryption import warn_if_plain
 
 SCHEMA_DEFAULT: Final = "timeball"
 CONNECT_TIMEOUT_S: Final = 10
@@ -164,7 +165,11 @@ class Connections:
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """Return a connection of the caller's own, in autocommit mode."""
-        return psycopg.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        connection = psycopg.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        encrypted = bool(connection.pgconn.ssl_in_use)
+        info = connection.info
+        warn_if_plain(info.host, info.hostaddr, encrypted=encrypted)
+        return connection
 
     def connect_isolated(self) -> psycopg.Connection[tuple[Any, ...]]:
         """Return one whose transactions are READ COMMITTED whatever the database's default."""
