@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from timeball.certify.founding import claims, contention, edges, fires, reads
+from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
 from timeball.errors import UsageError
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (claims.A, fires.F, reads.D, edges.E, contention.G)
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    claims.A,
+    fires.F,
+    reads.D,
+    edges.E,
+    zones.B,
+    zones.B2,
+    zones.C2,
+    contention.G,
+)
 
 
 def selected(profile: Profile, ids: Iterable[str] = ()) -> tuple[Scenario, ...]:
