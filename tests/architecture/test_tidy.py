@@ -38,6 +38,7 @@ CATCH_ALL = {
     "engine/calls.py": "what was submitted, whatever it raises",
     "engine/process_child.py": "a job's own function, and the objects that it takes and returns",
     "engine/processes.py": "an object's own word on how it is pickled",
+    "store/postgres/sealing.py": "what a program brings to seal payloads with",
 }
 # Where data may become objects and code: file of the package -> whose data it is.
 UNSAFE_PLACES = {

@@ -32,6 +32,7 @@ from timeball.core.misfire import OCCURRENCE_ARG
 from timeball.core.outcomes import Outcome, Raised, Returned, Snoozed, Stopped, Unbegun
 from timeball.core.payload import (
     ERROR_MAX,
+    SEALED,
     decode_args,
     decode_value,
     encode_result,
@@ -47,6 +48,10 @@ T = TypeVar("T")
 NAME_MAX: Final = 200
 REASON_MAX: Final = 500
 _NOTHING: Final = Returned()
+_SEALED: Final = (
+    "its arguments are sealed and cannot be opened here: set TIMEBALL_SEAL for the worker as for "
+    "who has submitted it, and see that both have the same key"
+)
 _UNSTORABLE: Final = '{"unstorable":'
 
 
@@ -100,6 +105,8 @@ async def carry_out_async(
 def _arguments(kind: Kind, turn: Turn, stop: StopSign, lent: Lent) -> dict[str, Any]:
     try:
         arguments = {} if turn.args == "{}" else decode_args(turn.args)
+        if arguments.keys() == {SEALED}:
+            raise ActionFailed(_SEALED, error_type="Sealed", again=True)
         told = arguments.pop(OCCURRENCE_ARG, None)
         occurrence = None if told is None else JobOccurrence.of(told)
         if KEY in turn.args:

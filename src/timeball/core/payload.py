@@ -30,6 +30,9 @@ DEPTH_MAX: Final = 64
 INTEGER_BITS_MAX: Final = 1024
 """Reading a longer one costs time that grows with the square of its length."""
 
+SEALED: Final = "$sealed"
+"""The one name in the JSON object that stands for a payload that was encrypted."""
+
 _UNDECODABLE_KEPT: Final = 500
 
 _BINARY: Final = (bytes, bytearray, memoryview)

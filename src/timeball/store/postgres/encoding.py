@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from timeball.core.batches import BATCH
 from timeball.core.notes import Note
 from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Settlement, Standing
 from timeball.core.uniqueness import Unique, UniqueUntil
+from timeball.store.postgres.sealing import closed, closed_end
 
 _GRANTED: Final = {
     "queue": "default",
@@ -40,7 +42,9 @@ def encode_specs(specs: Sequence[JobSpec]) -> str:
 
 def _job(spec: JobSpec) -> dict[str, Any]:
     """Return what the function would not take for granted: the database reads every byte."""
-    job = {"uuid": spec.uuid, "kind": spec.kind, "args": msgspec.Raw(spec.args.encode())}
+    # Of a batch the functions of the schema look at the arguments, in which nobody wrote anything.
+    args = spec.args if spec.kind == BATCH else closed(spec.args, f"args:{spec.uuid}")
+    job = {"uuid": spec.uuid, "kind": spec.kind, "args": msgspec.Raw(args.encode())}
     job |= {name: value for name in _GRANTED if (value := getattr(spec, name)) != _GRANTED[name]}
     if spec.delivery is Delivery.AT_MOST_ONCE:
         job["at_most_once"] = True
@@ -120,9 +124,9 @@ def settlement_columns(settlements: Sequence[Settlement]) -> dict[str, object]:
         "delays_s": _numbers(delays),
         "began": _numbers(began),
         "ran_s": _numbers(ran),
-        "results": _texts(results),
+        "results": _texts([closed_end(result, "result") for result in results]),
         "error_types": _texts(types),
-        "errors": _texts(errors),
+        "errors": _texts([closed_end(error, "error") for error in errors]),
     }
 
 

@@ -10,9 +10,9 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from timeball.core.payload import decode_value
 from timeball.core.states import Ending, State
 from timeball.store.postgres.connections import Connections
+from timeball.store.postgres.sealing import opened_text, opened_value
 
 NEWEST_MAX: Final = 10_000
 TURNS_MAX: Final = 200
@@ -130,7 +130,7 @@ def _turn_of(row: tuple[Any, ...]) -> TurnRecord:
     turn, lined, granted, worker, began, ran_s, ended, event, *rest = map(_utc, row)
     reason, error_type, error, result = rest
     ending = None if event is None else Ending(event)
-    texts = (reason, error_type, error, decode_value(result))
+    texts = (reason, error_type, opened_text(error, "error"), opened_value(result, "result"))
     return TurnRecord(turn, lined, granted, worker, began, ran_s, ended, ending, *texts)
 
 

@@ -8,20 +8,30 @@ from typing import Any, Final
 
 from timeball.core.dependencies import Parent, Rule
 from timeball.core.notes import Progress
-from timeball.core.payload import decode_value
+from timeball.core.payload import SEALED
 from timeball.core.records import (
     DecidedOccurrence,
     Decision,
     Job,
     Schedule,
     ScheduleSpec,
+    Turn,
 )
 from timeball.core.states import State
+from timeball.store.postgres.sealing import opened, opened_text, opened_value
 
 Row = tuple[Any, ...]
 
 _SPEC: Final = tuple(field.name for field in fields(ScheduleSpec))
 """What ends a row of the view ``timeball.schedules``."""
+
+
+def turn_of(lane: int, seq: int, row: Row) -> Turn:
+    """Return the turn of a row of ``lease_turns.sql``."""
+    turn = Turn(lane, seq, *row)
+    if SEALED not in turn.args:
+        return turn
+    return turn._replace(args=opened(turn.args, f"args:{turn.uuid}"))
 
 
 def job_of(row: Row) -> Job:
@@ -49,9 +59,9 @@ def job_of(row: Row) -> Job:
         worker=worker,
         reason=reason,
         error_type=error_type,
-        error=error,
-        args=decode_value(args),
-        result=decode_value(result),
+        error=opened_text(error, "error"),
+        args=opened_value(args, f"args:{uuid}"),
+        result=opened_value(result, "result"),
         key=key,
         progress=_progress(*said) if said else None,
     )
@@ -101,7 +111,8 @@ def occurrence_of(row: Row) -> DecidedOccurrence:
 def parent_of(row: Row) -> Parent:
     """Return the parent of a row of ``parents.sql``."""
     uuid, rule, state, result = row
-    return Parent(uuid, Rule(rule), state and State(state), result)
+    plain = result and opened(result, "result")
+    return Parent(uuid, Rule(rule), state and State(state), plain)
 
 
 def _utc(value: datetime | None) -> datetime | None:

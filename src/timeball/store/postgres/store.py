@@ -55,8 +55,9 @@ from timeball.store.postgres.histories import histories
 from timeball.store.postgres.limits import PostgresLimits
 from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
-from timeball.store.postgres.readers import job_of, parent_of
+from timeball.store.postgres.readers import job_of, parent_of, turn_of
 from timeball.store.postgres.schedules import PostgresSchedules
+from timeball.store.postgres.sealing import chosen
 from timeball.store.postgres.within import Transactions
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:
+        chosen()  # a seal that cannot be had must not show at the first job
         self.connections = Connections(dsn, schema=schema, patience_s=patience_s)
         direct = os.environ.get(DIRECT)
         self._listening = Connections(direct, schema=schema) if direct else self.connections
@@ -244,7 +246,7 @@ class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
                 return []
             rows = self._run("lease_turns", lane=lane, seq=seq, worker=worker)
             if rows:
-                return [Turn(lane, seq, *row) for row in rows]
+                return [turn_of(lane, seq, row) for row in rows]
             # Every turn that was examined had ended before it began: look further.
             request = uuid5(request, "further")
 
