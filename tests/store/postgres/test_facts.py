@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from uuid import uuid4
 
 import psycopg
@@ -18,9 +20,11 @@ from tests.store.postgres.sessions import (
     worker_of,
 )
 
-from timeball.core.records import JobSpec, Settlement
+from timeball.action.context import Context, StopSign
+from timeball.core.records import JobSpec, Settlement, Turn
 from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.connections import Connections
 
 Make = Callable[[], Session]
 
@@ -129,6 +133,88 @@ def test_an_edge_is_seen_only_by_a_later_statement_than_the_one_that_waited(
     assert seen == ([] if statements == 1 else [(3,)])
 
 
+# 4: in a session that a proxy lends to one client after the other, nothing is one client's own
+
+
+def test_clients_that_share_a_session_share_its_locks_settings_and_statements(
+    session: Make,
+) -> None:
+    """Each line is another client, as a pooling proxy would have it."""
+    shared = session()
+    try:
+        assert shared.run("SELECT pg_try_advisory_lock(4, 4)") == [(True,)]
+        assert shared.run("SELECT pg_try_advisory_lock(4, 4)") == [(True,)], "granted to two"
+        shared.run("SET application_name = 'mine'")
+        assert shared.run("SHOW application_name") == [("mine",)]
+        shared.run("PREPARE mine AS SELECT 1")
+        with pytest.raises(psycopg.Error, match="already exists"):
+            shared.run("PREPARE mine AS SELECT 2")
+        shared.run("LISTEN mine")
+        assert shared.run("SELECT * FROM pg_listening_channels()") == [("mine",)]
+    finally:
+        shared.connection.close()
+
+
+SESSION = (
+    r"\bpg_(try_)?advisory_lock",
+    r"\bset_config\([^()]*,\s*false\)",
+    r"(?m)^\s*SET\s+(?!TRANSACTION|CONSTRAINTS|LOCAL|\w+ = )",
+    r"(?i)\b(prepare|temp|temporary|declare \w+ cursor)\b (?!transaction)",
+    r"(?m)^\s*LISTEN\b",
+)
+
+
+def test_nothing_of_ours_needs_a_session_but_the_listener() -> None:
+    folder = files("timeball.store.postgres")
+    found = {
+        path.name
+        for kind in ("sql", "functions", "migrations")
+        for path in (folder / kind).iterdir()
+        for text in [re.sub(r"--.*", "", path.read_text("utf-8"))]
+        if any(re.search(state, text) for state in SESSION)
+    }
+    assert found == {"listen.sql"}
+
+
+def test_no_statement_is_prepared_by_itself(dsn: str) -> None:
+    connections = Connections(dsn)
+    with connections.borrowed() as connection:
+        assert connection.prepare_threshold is None
+    connections.close()
+
+
+# 5: after a failover numbers are given again (test_failover.py promotes a standby)
+
+
+def test_a_number_that_was_given_may_come_again_and_a_uuid_may_not(
+    ledger: PostgresStore, session: Make
+) -> None:
+    """What a standby has not heard of is as if it had never been: here it is taken back."""
+    submit(ledger)
+    one = session()
+    ((last,),) = one.run("SELECT last_value FROM timeball.job_id_seq")
+    uuids = set()
+    for _ in range(2):
+        one.begin()
+        (job,) = one.verb("submit", jobs=jobs_json(1))
+        one.rollback()
+        uuids.add(job[1])
+        one.run("SELECT setval('timeball.job_id_seq', %s)", [last])
+        assert job[0] == last + 1
+    assert len(uuids) == 2
+
+
+def test_what_a_job_gives_to_others_is_made_of_its_uuid_alone(ledger: PostgresStore) -> None:
+    submit(ledger)
+    (turn,) = claim_all(ledger, worker_of(ledger))
+
+    def key(turn: Turn) -> str:
+        given = {"timeout_s": None, "occurrence": None, "monotonic": lambda: 0.0}
+        return Context(turn, StopSign(), **given).key
+
+    assert key(turn) == key(turn._replace(job_id=7, turn=8, lane=9)) == str(turn.uuid)
+
+
 # 9: what JSON may say and jsonb cannot hold
 
 
@@ -178,10 +264,11 @@ def test_our_clock_is_inlined_into_the_index_condition(scratch: psycopg.Connecti
 
 
 @pytest.mark.slow
-def test_a_claim_costs_the_same_under_an_old_snapshot(
-    ledger: PostgresStore, session: Make, dsn: str
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_claim_costs_the_same_under_an_old_snapshot_and_an_open_write_transaction(
+    ledger: PostgresStore, session: Make, dsn: str, *, writes: bool
 ) -> None:
-    old, explained, watcher = session(), Explained(dsn), session()
+    old, explained, watcher, writer = session(), Explained(dsn), session(), session()
     query = (
         "SELECT sum(n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
         " WHERE relname IN ('job', 'entry', 'ended', 'lease') AND schemaname = 'timeball'"
@@ -191,6 +278,8 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
     old.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
     old.run("SELECT count(*) FROM timeball.job")
     worker, costs = worker_of(ledger), []
+    if writes:
+        writer.begin().verb("submit", jobs=jobs_json(1_000))
     for _ in range(12):
         submit(ledger, 20)
         params = {
@@ -210,6 +299,9 @@ def test_a_claim_costs_the_same_under_an_old_snapshot(
     explained.close()
     assert max(costs[6:]) <= max(costs[1:6]) + 10
     assert watcher.run(query) == before
+    if writes:
+        writer.commit()
+        assert len(claim_all(ledger, worker)) == 1_000, "what came late is granted, each job once"
 
 
 # 12: one notification per submit and queue

@@ -114,6 +114,19 @@ def test_a_bad_job_fails_alone_and_says_why(shop: Workshop, poison: str, *, on_l
     end.error.encode()
 
 
+def test_of_ten_jobs_whose_first_cannot_be_read_nine_run(shop: Workshop) -> None:
+    effects = define_good(shop)
+    shop.submit("thread", "{")
+    for n in range(9):
+        shop.submit("thread", f'{{"n":{n}}}')
+    with shop.at_work(slots=10):
+        shop.store.until(shop.all_ended)
+    report = shop.report()
+    assert (report.states, report.turns) == ({State.SUCCEEDED: 9, State.FAILED: 1}, 10)
+    assert effects == Counter(range(9))
+    shop.assert_clean()
+
+
 def only_ending(shop: Workshop, kind: str) -> Settlement:
     """How the one turn of the one job of a kind ended."""
     (row,) = [row for row in shop.store.inner._rows.values() if row.spec.kind == kind]
