@@ -12,7 +12,7 @@ from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.states import Ending, Event, State
 from timeball.core.uniqueness import OnClash
 from timeball.errors import UsageError
-from timeball.store.graph import LINK_MAX, cycle_text, links_of
+from timeball.store.graph import LINK_MAX, comes_after, cycle_text, links_of
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import MemoryKeys
 from timeball.store.memory_rows import Row, Tie
@@ -87,7 +87,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
             if stands_for[spec.uuid] != spec.uuid or spec.uuid in self._ids:
                 continue
             row = self._rows[self._add(spec)]
-            if spec.after:
+            if comes_after(spec):
                 self._join(row, stands_for, new)
             new.add(row.id)
 
