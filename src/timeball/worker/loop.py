@@ -21,7 +21,6 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from timeball.action.python import failure
 from timeball.action.registry import Registry
 from timeball.chance import new_uuid
 from timeball.core.outcomes import Run, Unbegun, decide
@@ -30,7 +29,7 @@ from timeball.core.retry import Retry
 from timeball.core.states import Ending
 from timeball.engine.doorbell import Doorbell
 from timeball.engine.kernel import Kernel
-from timeball.errors import SchemaMismatch, StoreUnavailable, TimeballError, WorkerExpired
+from timeball.errors import SchemaMismatch, StoreUnavailable, WorkerExpired
 from timeball.store.base import CLAIM_MAX, NO_WORKER, Store
 from timeball.store.limiting import RATE_SPENT
 from timeball.worker.attempt import Bench, TurnAttempt
@@ -39,7 +38,7 @@ from timeball.worker.config import WorkerConfig
 from timeball.worker.lost_leases import abandon_lost, not_lost
 from timeball.worker.pace import Load, Pace
 from timeball.worker.permits import Batch, PermitDesk
-from timeball.worker.spawning import settle
+from timeball.worker.spawning import Settler
 from timeball.worker.telling import Herald, Teller, Told, committed
 from timeball.worker.tenure import Tenure
 
@@ -101,6 +100,7 @@ class Worker:
         self._mismatch: SchemaMismatch | None = None
         self._tenure: Tenure | None = None
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
+        self._settler = Settler(store, registry, draw)
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
         self._doubtful = self._lossy = False  # the store may have, has forgotten what it granted
@@ -221,20 +221,11 @@ class Worker:
         while self._unsettled:
             tenure = self._unsettled[0][0]
             group = list(next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1])
-            ended = [(turn, said) for _, turn, said in group]
             asked_ns = time.monotonic_ns()
-            batch, verdicts = settle(self._store, tenure.worker, ended, refused=self._refused)
+            told = self._settler(tenure.worker, [(turn, said) for _, turn, said in group])
             took_ns = time.monotonic_ns() - asked_ns
-            del self._unsettled[: len(batch)]
-            turns = [turn for turn, _ in ended]
-            self._answered(tenure, list(zip(turns, batch, verdicts, strict=True)), took_ns)
-
-    def _refused(self, turn: Turn, error: TimeballError, said: Settlement) -> Settlement:
-        """Return the settlement of an attempt whose jobs cannot be added: as if it had raised."""
-        kind = self._registry.get(turn.kind)
-        retry = Retry() if kind is None else kind.retry
-        run = Run(said.began_at, said.ran_s)
-        return decide(turn, failure(error, retry), run, retry, self._bench.draw())
+            del self._unsettled[: len(told)]
+            self._answered(tenure, told, took_ns)
 
     def _answered(self, tenure: Tenure, told: list[Told], took_ns: int) -> None:
         """Let go of turns of which the store has said what became of them."""
