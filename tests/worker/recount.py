@@ -16,7 +16,6 @@ _BY_EXPIRY = {"worker died", "quarantined", "lost"}
 _COUNTERS = {
     Ending.RETRIED: families.RETRIES,
     Ending.SNOOZED: families.SNOOZES,
-    Ending.AWAITED: families.AWAITS,
     Ending.RELEASED: families.RELEASES,
     Ending.LOST: families.CRASHES,
 }

@@ -66,7 +66,6 @@ POINTS = (
     Point("notify"),
     Point("suspend"),
     Point("link"),
-    Point("spawn"),
     Point("move_in"),
 )
 

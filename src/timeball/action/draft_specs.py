@@ -16,15 +16,10 @@ def draft_specs(drafts: Iterable[Draft]) -> list[JobSpec]:
     Raises:
         UsageError: What is wrong, and what to write instead.
     """
-    return [draft_spec(each) for each in together(drafts)]
+    return [_spec(each) for each in together(drafts)]
 
 
-def draft_spec(given: Draft) -> JobSpec:
-    """Return the checked spec of one draft.
-
-    Raises:
-        UsageError: What is wrong, and what to write instead.
-    """
+def _spec(given: Draft) -> JobSpec:
     if given.args:
         raise UsageError(f"{given!r} has arguments by position: a client takes them by name")
     if "connection" in given.arguments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
+from timeball.certify.mutants.verdicts import Verdict
 from timeball.certify.scenario import Result, Status
 
 _TAGS = {
@@ -15,10 +16,10 @@ _TAGS = {
 }
 
 
-def junit(results: Iterable[Result]) -> str:
-    """Return one test case for each scenario, as text."""
+def junit(results: Iterable[Result | Verdict]) -> str:
+    """Return one test case for each scenario, or each mutant, as text."""
     found = list(results)
-    tags = [_TAGS.get(each.status, "") for each in found]
+    tags = [_TAGS.get(_status(each), "") for each in found]
     counts = " ".join(
         f'{name}="{tags.count(tag)}"'
         for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
@@ -33,7 +34,19 @@ def junit(results: Iterable[Result]) -> str:
     return "\n".join(lines)
 
 
-def _case(result: Result) -> str:
+def _status(result: Result | Verdict) -> Status:
+    if isinstance(result, Verdict):
+        return Status.PASSED if result.killed else Status.VIOLATED
+    return result.status
+
+
+def _case(result: Result | Verdict) -> str:
+    if isinstance(result, Verdict):
+        name = _attribute(f"{result.id}: {result.defect}")
+        opening = f'  <testcase classname="mutants" name={name} time="{result.wall_s:.3f}"'
+        if result.killed:
+            return f"{opening}/>"
+        return f"{opening}><failure message={_attribute(str(result))}/></testcase>"
     name = _attribute(f"{result.scenario.id} (seed {result.seed}): {result.scenario.title}")
     opening = f'  <testcase classname="certify" name={name} time="{result.wall_s:.3f}"'
     tag = _TAGS.get(result.status)

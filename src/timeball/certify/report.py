@@ -20,10 +20,16 @@ def report(document: Mapping[str, Any]) -> str:
         f"{env['machine']}, {env['cpus']} processors"
     )
     records: Mapping[str, Any] = document["scenarios"]
+    mutants: Mapping[str, Any] = document.get("mutants", {}).get("matrix", {})
     return template.substitute(
         verdict=escape(document["verdict"]),
         terms=escape(terms),
-        rows="\n".join(_row(key, record) for key, record in records.items()),
+        rows="\n".join(
+            [
+                *(_row(key, record) for key, record in records.items()),
+                *(_mutant_row(key, each) for key, each in mutants.items()),
+            ]
+        ),
         details="\n".join(_detail(key, record) for key, record in records.items()),
     )
 
@@ -34,6 +40,17 @@ def _row(key: str, record: Mapping[str, Any]) -> str:
         f"<tr><td>{escape(key)}</td><td>{escape(record['title'])}</td><td>{_status(record)}</td>"
         f'<td>{escape(seen or record["reason"][:200])}</td><td class="n">{record["wall_s"]:.1f}'
         "</td></tr>"
+    )
+
+
+def _mutant_row(key: str, mutant: Mapping[str, Any]) -> str:
+    status = {"status": "passed" if mutant["killed"] else "violated"}
+    seen = json.dumps(mutant["seen"], default=str)
+    word = _status(status).replace(">passed<", ">killed<").replace(">violated<", ">survived<")
+    return (
+        f"<tr><td>{escape(key)}</td><td>{escape(mutant['defect'])}</td><td>{word}</td>"
+        f"<td>{escape(mutant['check'])}: <code>{escape(seen)}</code></td>"
+        f'<td class="n">{mutant["wall_s"]:.1f}</td></tr>'
     )
 
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from timeball import __version__
+from timeball.certify.mutants.verdicts import Verdict
 from timeball.certify.scenario import Profile, Result, Status
 
 SCHEMA: Final = 1
@@ -36,6 +37,9 @@ class Run:
     at: str
     """When it began: an instant in UTC, as ISO 8601 writes it."""
 
+    mutants: Sequence[Verdict] = ()
+    """What became of the defects that were put in, where the run was about these."""
+
 
 def verdict(results: Iterable[Result]) -> Exit:
     """Return what a run amounts to: the worst that happened; nothing played is vacuous."""
@@ -51,6 +55,8 @@ def verdict(results: Iterable[Result]) -> Exit:
 
 def document(run: Run) -> dict[str, Any]:
     """Return the document of a run."""
+    verdicts = {"mutants": _mutants(run.mutants)} if run.mutants else {}
+    code = mutants_verdict(run.mutants) if run.mutants else verdict(run.results)
     return {
         "schema": SCHEMA,
         "product": {"name": "timeball", "version": __version__},
@@ -63,10 +69,34 @@ def document(run: Run) -> dict[str, Any]:
         "at": run.at,
         "profile": str(run.profile),
         "seed": run.seed,
-        "verdict": verdict(run.results).name.lower(),
+        "verdict": code.name.lower(),
         "founding": _founding(run.results),
         "scenarios": {_key(each, run.seed): _record(each) for each in run.results},
         "invariants": _invariants(run.results),
+        **verdicts,
+    }
+
+
+def mutants_verdict(verdicts: Iterable[Verdict]) -> Exit:
+    """Return what a run of defects amounts to: each must be killed."""
+    return Exit.PASSED if all(each.killed for each in verdicts) else Exit.VIOLATED
+
+
+def _mutants(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {
+        "total": len(verdicts),
+        "killed": sum(each.killed for each in verdicts),
+        "matrix": {
+            each.id: {
+                "defect": each.defect,
+                "check": each.check,
+                "sound": each.sound,
+                "killed": each.killed,
+                "seen": each.seen,
+                "wall_s": round(each.wall_s, 3),
+            }
+            for each in verdicts
+        },
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from timeball.cli.output import say
 from timeball.errors import EmbeddedUnavailable, StoreUnavailable, UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from timeball.certify.mutants.verdicts import Verdict
     from timeball.certify.runner import Order
     from timeball.certify.scenario import Result
 
@@ -21,6 +23,11 @@ _PROFILES = ("quick", "full", "soak")
 @click.command()
 @click.option("--profile", type=click.Choice(_PROFILES), default="quick", show_default=True)
 @click.option("--scenario", metavar="A,F,…", help="Only these scenarios.")
+@click.option(
+    "--mutants",
+    metavar="all|M01,…",
+    help="Instead of scenarios: put defects in, one at a time; each must be seen.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--dsn", help="A server to make private databases on; else an embedded one.")
 @click.option(
@@ -46,9 +53,12 @@ def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     (out / "history.jsonl").write_text("")
+    mutants = given.pop("mutants")
+    if mutants and (given["scenario"] or given["replay"]):
+        raise UsageError("--mutants plays no scenarios: leave --scenario and --replay out")
     order = _order(out, **given)
     try:
-        code = _carried_out(order)
+        code = _put_in(mutants, order) if mutants else _carried_out(order)
     except (StoreUnavailable, EmbeddedUnavailable) as error:
         say(f"timeball: {error}")
         code = Exit.BROKEN
@@ -97,7 +107,26 @@ def _carried_out(order: Order) -> int:
     return code
 
 
-def _write(out: Path, found: dict[str, Any], results: list[Result]) -> None:
+def _put_in(ids: str, order: Order) -> int:
+    """Put defects in, write what became of them, and return the exit code."""
+    from timeball.certify.databases import serving
+    from timeball.certify.mutants.matrix import chosen, matrix
+    from timeball.certify.results import Run, document, mutants_verdict
+    from timeball.chance import now
+    from timeball.cli.output import iso
+
+    at, mutants = iso(now()), chosen(each.strip() for each in ids.split(","))
+    with serving(order.dsn) as databases:
+        verdicts = matrix(mutants, databases, say)
+    run = Run(results=[], profile=order.profile, seed=order.seed, at=at, mutants=verdicts)
+    _write(order.out, document(run), verdicts)
+    code = mutants_verdict(verdicts)
+    killed = sum(each.killed for each in verdicts)
+    say(f"{killed} of {len(verdicts)} killed: see {order.out / 'report.html'}")
+    return code
+
+
+def _write(out: Path, found: dict[str, Any], results: Sequence[Result | Verdict]) -> None:
     from timeball.certify.junit import junit
     from timeball.certify.report import report
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from timeball.action.brood import Brood
 from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind
 from timeball.action.notebook import Notebook
@@ -87,15 +86,13 @@ def attempt(turn: Turn, parents: tuple[Parent, ...] = ()) -> Outcome:
             again=False,
             reason="not-importable",
         )
-    brood = Brood()
-    spawn = None if turn.at_most_once else brood.add
-    lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK, spawn)
+    lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK)
     if kind.is_async:
         outcome = asyncio.run(carry_out_async(kind, turn, StopSign(), lent))
     else:
         outcome = carry_out(kind, turn, StopSign(), lent)
     _NOTEBOOK.flush()
-    return brood.joined(outcome)
+    return outcome
 
 
 def _hand_over(notes: Sequence[Note]) -> set[int]:

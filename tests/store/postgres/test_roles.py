@@ -42,7 +42,7 @@ OWNER = {"create_schema", "migration_applied", "migration_table"}
 WORKER = {
     *("admit", "beat", "claim", "expire", "lapse", "note", "permits", "promote"),
     *("register", "settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
-    *("spawn", "trim_permits"),
+    "trim_permits",
 }
 CLIENT = {"backfill", "cancel", "declare", "revive", "run_now", "submit"}
 OPERATOR = {

@@ -24,6 +24,7 @@ class Turn:
         self.name = name
         self.is_async = is_async
         self.lock_ns = 0
+        self.not_before_ns = 0
 
     def __repr__(self) -> str:
         return self.name
