@@ -8,11 +8,16 @@ others were: once, never before, and so that children may come after it like aft
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from graphlib import TopologicalSorter
 from typing import Final, NamedTuple
+from uuid import UUID
 
-from timeball.core.dependencies import Rule, RuledOut, Sentence, needs_of
-from timeball.core.states import State
+from timeball.core.dependencies import PARENT, Rule, RuledOut, Sentence, needs_of
+from timeball.core.states import TERMINAL, Ending, State
 
 BATCH: Final = "timeball.batch"
 """The kind of the job that is a batch."""
@@ -22,6 +27,10 @@ MEMBERS: Final = "members"
 
 OPEN: Final = "open"
 """Why a batch waits that has not been closed: it does not end, whatever its jobs do."""
+
+
+COUNT_MAX: Final = 10_000
+"""How many members of a batch are counted in a list of many."""
 
 
 class Told(NamedTuple):
@@ -47,15 +56,156 @@ def end_of(edges: Iterable[Told]) -> State:
         needs = needs.after(edge.rule, met=edge.met or edge.rule is Rule.MEMBER)
     if needs.sentence(RuledOut.SKIP) is Sentence.SKIP:
         return State.SKIPPED
-    unmet = {edge.how for edge in every if edge.rule is Rule.MEMBER and not edge.met}
-    if unmet & {State.FAILED, None}:
-        return State.FAILED
-    if State.CANCELLED in unmet:
-        return State.CANCELLED
     members = [edge for edge in every if edge.rule is Rule.MEMBER]
-    return State.SKIPPED if members and not any(edge.met for edge in members) else State.SUCCEEDED
+    hows = {State.SUCCEEDED if edge.met else edge.how or State.FAILED for edge in members}
+    worst = next((state for state in (State.FAILED, State.CANCELLED) if state in hows), None)
+    return worst or (State.SKIPPED if hows == {State.SKIPPED} else State.SUCCEEDED)
 
 
 def batch_args(name: str, *, is_open: bool) -> str:
     """Return the arguments of the job that is a batch, as the text of a JSON object."""
     return json.dumps({"name": name, "open": is_open})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchState:
+    """A batch as a reader sees it: all of it from one snapshot."""
+
+    id: int
+    uuid: UUID
+    name: str
+    state: State
+    is_open: bool
+    """Whether it waits to be closed, too."""
+
+    created_at: datetime
+    ended_at: datetime | None
+    states: Mapping[State, int]
+    """Its jobs, and those of batches in it, by state; every state is named."""
+
+    gone: int = 0
+    """Jobs that were deleted and had not succeeded."""
+
+    @property
+    def jobs(self) -> int:
+        """Return how many jobs there are in it, each counted once."""
+        return sum(self.states.values()) + self.gone
+
+    @property
+    def ended(self) -> int:
+        """Return how many of them have ended."""
+        return sum(self.states[state] for state in TERMINAL) + self.gone
+
+    @property
+    def progress(self) -> float:
+        """Return the part of its jobs that has ended, 0 to 1; of none, whether it has ended."""
+        return self.ended / self.jobs if self.jobs else float(self.state in TERMINAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLine:
+    """A batch in a list of many."""
+
+    id: int
+    uuid: UUID
+    name: str
+    state: State
+    is_open: bool
+    created_at: datetime
+    ended_at: datetime | None
+    members: int
+    """Its jobs and the batches in it, as far as they were counted: `COUNT_MAX` at most."""
+
+    left: int
+    """Those that have not ended, as far as they were counted."""
+
+
+class MemberEdge(NamedTuple):
+    """What a job of a batch was to wait for."""
+
+    parent: int
+    rule: Rule
+    met: bool | None
+
+
+class MemberAttempt(NamedTuple):
+    """An attempt that has ended. Instants are epoch seconds by the store's clock."""
+
+    turn: int
+    ending: Ending
+    queued_at: float
+    """From then on it might start."""
+
+    began_at: float
+    ran_s: float
+    worker: int | None
+
+
+class Member(NamedTuple):
+    """A batch, or one of the jobs and batches in it, with all that a report needs."""
+
+    id: int
+    uuid: UUID
+    kind: str
+    state: State
+    turn: int
+    reason: str | None
+    ruled_out: RuledOut
+    name: str
+    """Of a batch; else empty."""
+
+    edges: tuple[MemberEdge, ...]
+    attempts: tuple[MemberAttempt, ...]
+
+    @property
+    def is_batch(self) -> bool:
+        """Return whether it is a batch itself."""
+        return self.kind == BATCH
+
+
+class ReopenAnswer(StrEnum):
+    """What became of a wish to start jobs of a batch again."""
+
+    DONE = "done"
+    CHANGED = "changed"  # one of them is not as it was: look again
+    BUSY = "busy"  # others were in the way: try again
+
+
+def failed_part(members: Iterable[Member]) -> list[tuple[int, int]]:
+    """Return which jobs of a batch to start again, as (job, turn), by id.
+
+    Those that failed or were cancelled, and those that were ruled out because of them: where one
+    of their parents starts again, and the others do not rule them out by themselves.
+    """
+    found = {member.id: member for member in members}
+    again: set[int] = set()
+    for member in parents_first(found):
+        if member.is_batch:
+            if any(edge.parent in again for edge in member.edges):
+                again.add(member.id)
+        elif _starts_again(member, again):
+            again.add(member.id)
+    return [(job, found[job].turn) for job in sorted(again) if not found[job].is_batch]
+
+
+def _starts_again(member: Member, again: set[int]) -> bool:
+    if member.state not in {State.FAILED, State.CANCELLED, State.SKIPPED}:
+        return False
+    if member.reason != PARENT:
+        return member.state is not State.SKIPPED
+    if not any(edge.parent in again for edge in member.edges):
+        return False
+    needs = needs_of(edge.rule for edge in member.edges)
+    for edge in member.edges:
+        if edge.met is not None and edge.parent not in again:
+            needs = needs.after(edge.rule, met=edge.met)
+    return needs.sentence(member.ruled_out) is Sentence.WAIT
+
+
+def parents_first(members: Mapping[int, Member]) -> list[Member]:
+    """Return members in an order in which each comes after those that it waits for."""
+    graph = {
+        member.id: [edge.parent for edge in member.edges if edge.parent in members]
+        for member in members.values()
+    }
+    return [members[job] for job in TopologicalSorter(graph).static_order()]

@@ -60,12 +60,12 @@ def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> I
         left = len(history.edges) - len(told)
         yield f"turn {end.turn}, of a batch, ended {end.ending} with {left} edges undecided"
         return
-    known = [(edge, edge.ends) for edge in told if edge.ends is not None]
-    if len(known) < len(told):
-        return  # nobody can say how those ended that were deleted
+    ends = [edge.ends for edge in told if edge.ends is not None and len(edge.ends) == 1]
+    if len(ends) < len(told):
+        return  # which of several ends it was told of nobody can say, nor how those deleted ended
     wanted = end_of(
-        Told(edge.rule, bool(edge.met), next((s for s, at in ends[::-1] if at <= end.at), None))
-        for edge, ends in known
+        Told(edge.rule, bool(edge.met), state)
+        for edge, ((state, _),) in zip(told, ends, strict=True)
     )
     if FINAL_STATE[end.ending] is not wanted:
         yield f"turn {end.turn}, of a batch, ended {end.ending}, and its jobs say {wanted}"

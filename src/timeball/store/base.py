@@ -44,6 +44,7 @@ from timeball.core.records import (
 )
 from timeball.core.states import State
 from timeball.core.uniqueness import Submitted
+from timeball.store.batching import Batching
 from timeball.store.graph import Graph
 from timeball.store.keeping import Keeping
 from timeball.store.limiting import Limiting
@@ -102,7 +103,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Graph, Queueing, Keeping, Noting, Protocol):
+class Store(Limiting, Batching, Graph, Queueing, Keeping, Noting, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting

@@ -37,10 +37,10 @@ from timeball.errors import UsageError, WorkerExpired
 from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
 from timeball.store.graph import LINK_MAX, check_cancel, comes_after, links_of
 from timeball.store.limiting import RATE_SPENT
+from timeball.store.memory_batches import MemoryBatches
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
 from timeball.store.memory_limits import MemoryLimits
-from timeball.store.memory_operator import MemoryOperator
 from timeball.store.memory_reading import MemoryReading
 from timeball.store.memory_rows import (
     SAID,
@@ -59,7 +59,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
+class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -84,14 +84,7 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
     def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """See `Store.submit`."""
         with self._lock:
-            self._check_parents(specs)
-            self._check_depth(specs)
-            uuids = self._take_keys(specs)
-            self._add_all(specs, uuids)
-            self._line_up((), {spec.key for spec in specs if spec.key})
-            for _ in links_of(specs):
-                self._link(LINK_MAX)
-            return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
+            return self._submit(specs)
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""
@@ -214,6 +207,16 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
                 self._give_up(leaver, ())
 
     # The rest runs under the lock. First: how jobs come to be pending, and to be granted.
+
+    def _submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        self._check_parents(specs)
+        self._check_depth(specs)
+        uuids = self._take_keys(specs)
+        self._add_all(specs, uuids)
+        self._line_up((), {spec.key for spec in specs if spec.key})
+        for _ in links_of(specs):
+            self._link(LINK_MAX)
+        return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
     def _add_all(self, specs: Sequence[JobSpec], uuids: Sequence[UUID]) -> None:
         stands_for = {spec.uuid: uuid for spec, uuid in zip(specs, uuids, strict=True)}
@@ -358,14 +361,6 @@ class MemoryStore(MemoryLimits, MemoryOperator, MemorySchedules, MemoryReading):
 
     def _cancel(self, row: Row, event: Event) -> None:
         self._rule_out(row, event, Ending.CANCELLED, "requested")
-
-    def _replace(self, row: Row) -> None:
-        self._rule_out(row, Event.CANCEL, Ending.CANCELLED, "replaced")
-        self._unlink(row)
-
-    def _lapse(self, row: Row) -> None:
-        self._rule_out(row, Event.LAPSE, Ending.EXPIRED, "expired")
-        self._unlink(row)
 
     def _rule_out(self, row: Row, event: Event, ending: Ending, reason: str) -> None:
         """End a turn that has not been granted, and the job with it."""

@@ -30,9 +30,6 @@ class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
     _deleted = 0
 
     @abstractmethod
-    def _lapse(self, row: Row) -> None: ...
-
-    @abstractmethod
     def _forget_permits(self) -> None: ...
 
     @abstractmethod
@@ -143,9 +140,20 @@ class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
             return ReviveAnswer.REFUSED
         if not self._retake_key(row):
             return ReviveAnswer.CLASHED
-        move(row, Event.REVIVE, State.PENDING)
+        self._begin_anew(row, State.PENDING)
+        return ReviveAnswer.REVIVED
+
+    def _begin_anew(self, row: Row, state: State) -> None:
+        move(row, Event.REVIVE, state)
         row.revivals.append(RevivalRecord(row.turn, self._clock().timestamp()))
         row.turn += 1
         row.tally = row.forgiven = row.tally._replace(delay_s=0.0)
         row.unwanted, row.deadline = False, None
-        return ReviveAnswer.REVIVED
+
+    def _replace(self, row: Row) -> None:
+        self._rule_out(row, Event.CANCEL, Ending.CANCELLED, "replaced")
+        self._unlink(row)
+
+    def _lapse(self, row: Row) -> None:
+        self._rule_out(row, Event.LAPSE, Ending.EXPIRED, "expired")
+        self._unlink(row)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import psycopg
 import pytest
-from tests.store.postgres.sessions import Session, claim_all, settle_of, worker_of
+from tests.store.postgres.sessions import Session, claim_all, claim_of, settle_of, worker_of
 from tests.store.test_batches import batch, job
 
+from timeball.core.batches import ReopenAnswer, failed_part
 from timeball.core.dependencies import Rule
 from timeball.core.records import JobSpec, Turn
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.encoding import encode_specs
 
 Make = Callable[[], Session]
 
@@ -149,3 +152,155 @@ def test_a_cancel_and_a_settlement_end_a_batch_between_them(
     first.commit()
     second.answer()
     assert state(ledger, whole.uuid) is State.CANCELLED
+
+
+# Members that are added
+
+
+def added(whole: UUID, *specs: JobSpec) -> dict[str, object]:
+    return {"batch": whole, "jobs": encode_specs(specs)}
+
+
+def test_who_ends_the_last_job_waits_for_what_is_being_added(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    more = job()
+    one, two = session().begin(), session()
+    one.verb("add_members", **added(whole, more))
+    two.verb_blocks("settle", **settle_of(worker, turn))
+    one.commit()
+    assert two.answer() == [(["accepted"],)]
+    assert state(ledger, whole) is State.WAITING
+    (last,) = claim_all(ledger, worker)
+    assert last.uuid == more.uuid
+    ledger.connections.run("settle", **settle_of(worker, last))
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+def test_what_was_to_be_added_and_is_taken_back_leaves_the_end_to_the_others(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    one, two = session().begin(), session()
+    one.verb("add_members", **added(whole, job()))
+    two.verb_blocks("settle", **settle_of(worker, turn))
+    one.rollback()
+    two.answer()
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+def test_nothing_is_added_to_a_batch_that_is_just_ending(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    more = job()
+    one, two = session().begin(), session()
+    one.verb("settle", **settle_of(worker, turn))
+    two.verb_blocks("add_members", **added(whole, more))
+    one.commit()
+    with pytest.raises(psycopg.errors.DatabaseError, match="has ended"):
+        two.answer()
+    assert state(ledger, whole) is State.SUCCEEDED
+    assert claim_all(ledger, worker) == []
+
+
+@pytest.mark.parametrize("first", ["close", "settle"])
+def test_a_close_and_the_last_end_make_one_end(
+    ledger: PostgresStore, session: Make, first: str
+) -> None:
+    member = job()
+    whole = batch(member, is_open=True)
+    ledger.submit([member, whole])
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    verbs = [
+        ("close_batch", {"batch": whole.uuid, "stop": False}),
+        ("settle", settle_of(worker, turn)),
+    ]
+    one, two = session().begin(), session()
+    (name, params), (other, others) = verbs if first == "close" else verbs[::-1]
+    one.verb(name, **params)
+    two.verb_blocks(other, **others)
+    one.commit()
+    two.answer()
+    assert state(ledger, whole.uuid) is State.SUCCEEDED
+
+
+# Once more
+
+
+def test_a_late_settlement_does_not_touch_a_job_that_was_started_again(
+    ledger: PostgresStore, session: Make
+) -> None:
+    member = JobSpec(uuid=uuid4(), kind="a", max_crashes=1)
+    whole = batch(member)
+    ledger.submit([member, whole])
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    ledger.expire(worker, beat=None, begun=None)
+    assert state(ledger, whole.uuid) is State.FAILED
+    one, two = session().begin(), session()
+    ((job_id, at),) = failed_part(ledger.batch_members(whole.uuid))
+    assert one.verb("reopen", jobs=[job_id], turns=[at]) == [("done",)]
+    two.verb_blocks("settle", **settle_of(worker, turn))
+    one.commit()
+    assert two.answer() == [(["stale"],)]
+    assert (state(ledger, member.uuid), state(ledger, whole.uuid)) == (
+        State.PENDING,
+        State.WAITING,
+    )
+
+
+def test_a_retry_does_not_begin_while_somebody_ends_a_job(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, turns, whole = running(ledger, 2)
+    ledger.connections.run("settle", **settle_of(worker, turns[0], "failed"))
+    part = failed_part(ledger.batch_members(whole))
+    one = session().begin()
+    one.verb("settle", **settle_of(worker, turns[1]))
+    assert ledger.reopen(part) is ReopenAnswer.BUSY
+    one.commit()
+    assert state(ledger, whole) is State.FAILED
+    assert ledger.reopen(part) is ReopenAnswer.DONE
+    assert state(ledger, whole) is State.WAITING
+    (again,) = claim_all(ledger, worker)
+    ledger.connections.run("settle", **settle_of(worker, again))
+    assert state(ledger, whole) is State.SUCCEEDED
+
+
+def test_of_two_retries_the_second_finds_nothing_to_do(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, turns, whole = running(ledger, 1)
+    ledger.connections.run("settle", **settle_of(worker, turns[0], "failed"))
+    ((job_id, at),) = failed_part(ledger.batch_members(whole))
+    one = session().begin()
+    assert one.verb("reopen", jobs=[job_id], turns=[at]) == [("done",)]
+    assert ledger.reopen([(job_id, at)]) is ReopenAnswer.BUSY
+    one.commit()
+    assert ledger.reopen([(job_id, at)]) is ReopenAnswer.CHANGED
+
+
+@pytest.mark.parametrize("first", ["claim", "cancel"])
+def test_a_member_that_is_cancelled_while_it_is_claimed_ends_the_batch_once(
+    ledger: PostgresStore, session: Make, first: str
+) -> None:
+    member = job()
+    whole = batch(member)
+    ledger.submit([member, whole])
+    worker = worker_of(ledger)
+    one, two = session().begin(), session()
+    claim, cancel = ("claim", claim_of(worker)), ("cancel", {"uuid": member.uuid})
+    (name, params), (other, others) = (claim, cancel) if first == "claim" else (cancel, claim)
+    one.verb(name, **params)
+    two.verb_blocks(other, **others)
+    one.commit()
+    answer = two.answer()
+    if first == "claim":
+        assert answer == [("requested",)]
+        assert state(ledger, whole.uuid) is State.WAITING
+    else:
+        assert state(ledger, whole.uuid) is State.CANCELLED
+        assert claim_all(ledger, worker) == []

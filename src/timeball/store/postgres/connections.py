@@ -21,6 +21,7 @@ import psycopg
 from psycopg import errors as pg
 
 from timeball.errors import (
+    JobNotFound,
     QueueFull,
     SchemaMismatch,
     StoreUnavailable,
@@ -245,6 +246,8 @@ def refusal(error: psycopg.Error) -> Exception | None:
             return UniqueClash(error.diag.message_detail, _text(error))
         case "TB006":
             return QueueFull(error.diag.message_detail or "", _text(error))
+        case "TB008":
+            return JobNotFound(error.diag.message_detail)
     kind = _REFUSALS.get(error.sqlstate or "")
     return None if kind is None else kind(_text(error))
 

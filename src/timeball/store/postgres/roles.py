@@ -78,6 +78,9 @@ READS: Final = (
         "ahead",
         "at_home",
         "batch_end",
+        "batch_id",
+        "batch_jobs",
+        "batch_nodes",
         "check_deferred",
         "clock",
         "crashed",
@@ -117,7 +120,7 @@ READS: Final = (
         "rate_line",
         "rate_of",
     ),
-    *("rates_of", "runs_after", "sentence", "unique_name"),
+    *("rates_of", "running_turns", "runs_after", "sentence", "unique_name"),
     *("view_queues", "waiting_keys"),
 )
 """Functions that write nothing of ours: every role may call them, with its own rights."""
@@ -130,6 +133,7 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
         **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "link", "wake"), _WRITING),
+        **dict.fromkeys(("add_members", "close_batch", "reopen"), _ASKING),
         "move_in": (*_WORKER, *_OPERATOR),
         **dict.fromkeys(("delete_jobs", "move"), _OPERATOR),
     }
@@ -141,7 +145,7 @@ PARTS: Final = (
     *("enter_lane", "erase", "follow", "free_slots", "join_parents", "late_turns"),
     *("leave_lines", "line_up", "lock_graph", "note_runs", "replace_held", "replace_runs"),
     *("retake_keys", "set_free", "share_graph", "take_keys"),
-    *("end_batches", "is_left", "lock_free", "tell_waves"),
+    *("end_batch", "end_batches", "is_left", "lock_free", "start_again", "tell_waves"),
     *("take_slots", "tell_children", "unlink", "verdicts"),
 )
 """Functions that verbs are made of: for the owner alone."""

@@ -42,6 +42,7 @@ from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, StoreUnavailable, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.graph import LINK_MAX, links_of
+from timeball.store.postgres.batches import PostgresBatches
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
@@ -63,7 +64,7 @@ from timeball.store.postgres.within import Transactions
 _log = logging.getLogger(__name__)
 
 
-class PostgresStore(PostgresLimits, PostgresQueues, PostgresSchedules):
+class PostgresStore(PostgresLimits, PostgresBatches, PostgresQueues, PostgresSchedules):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:

@@ -17,7 +17,8 @@ SELECT CASE
                 AND coalesce(last.event, 'failed') = 'failed') THEN 'failed'
             WHEN bool_or(edge.rule = 'member' AND last.event = 'cancelled') THEN 'cancelled'
             WHEN bool_or(edge.rule = 'member')
-                AND NOT bool_or(edge.rule = 'member' AND edge.met) THEN 'skipped'
+                AND NOT bool_or(edge.rule = 'member' AND (edge.met OR last.event = 'succeeded'))
+                THEN 'skipped'
             ELSE 'succeeded'
         END
         FROM timeball.dependency AS edge

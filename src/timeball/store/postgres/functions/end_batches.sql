@@ -11,8 +11,7 @@
 --
 -- Order of the locks: after all rows of children, batch by batch in the order of their ids. What
 -- ends by the end of one batch is in later ones only: members that are added later come after
--- members only. So rows of what comes after a batch, which have their place before all of this,
--- are not waited for: where one is in other hands, `link` decides, in a moment.
+-- members only.
 CREATE OR REPLACE FUNCTION timeball.end_batches(p_ended bigint[], p_events text[])
 RETURNS bigint[] LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -29,9 +28,6 @@ DECLARE
     v_hows text[] := '{}';
     v_free bigint[] := '{}';
     v_batch bigint;
-    v_turn integer;
-    v_end text;
-    v_touched bigint[];
     v_told record;
 BEGIN
     LOOP
@@ -67,27 +63,11 @@ BEGIN
         v_hows := coalesce(v_open.events, '{}');
         CONTINUE WHEN timeball.is_left(v_batch);
 
-        SELECT held.turn INTO v_turn FROM timeball.held
-        WHERE held.job_id = v_batch AND held.state = 'waiting' ORDER BY held.job_id FOR UPDATE;
-        CONTINUE WHEN NOT FOUND;
-        v_end := timeball.batch_end(v_batch);
-        CONTINUE WHEN v_end IS NULL;
-        DELETE FROM timeball.held WHERE held.job_id = v_batch;
-        INSERT INTO timeball.ended (job_id, turn, event, reason)
-        VALUES (v_batch, v_turn, v_end, 'members');
-
-        v_ended := ARRAY[v_batch];
-        v_events := ARRAY[v_end];
-        v_touched := timeball.descendants(v_ended, v_events);
-        IF timeball.lock_free(v_touched) THEN
-            v_told := timeball.tell_waves(v_ended, v_events);
-            v_free := v_free || v_told.o_free;
-            v_ended := v_told.o_ended;
-            v_events := v_told.o_events;
-        ELSE
-            UPDATE timeball.dependency AS edge SET linked_at = NULL
-            WHERE edge.parent = v_batch AND edge.decided_at IS NULL AND NOT edge.joins;
-        END IF;
+        v_told := timeball.end_batch(v_batch);
+        CONTINUE WHEN v_told.o_ended IS NULL;
+        v_free := v_free || v_told.o_free;
+        v_ended := v_told.o_ended;
+        v_events := v_told.o_events;
     END LOOP;
     RETURN v_free;
 END

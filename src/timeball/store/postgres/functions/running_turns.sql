@@ -1,0 +1,23 @@
+-- Return the turns that are granted to workers not given up, and have not ended.
+CREATE OR REPLACE FUNCTION timeball.running_turns()
+RETURNS TABLE (job_id bigint, turn integer) LANGUAGE sql STABLE
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+SELECT granted.job_id, granted.turn
+FROM timeball.worker
+CROSS JOIN timeball.lane
+CROSS JOIN LATERAL (
+    SELECT lease.floor FROM timeball.lease
+    WHERE lease.worker = worker.id AND lease.lane = lane.id
+    ORDER BY lease.seq DESC LIMIT 1
+) AS newest
+JOIN timeball.lease
+    ON lease.worker = worker.id AND lease.lane = lane.id AND lease.seq >= newest.floor
+CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted (job_id, turn)
+WHERE worker.ended_at IS NULL AND (
+    SELECT 1 FROM timeball.ended
+    WHERE ended.job_id = granted.job_id AND ended.turn = granted.turn) IS NULL
+  AND EXISTS (SELECT FROM timeball.job WHERE job.id = granted.job_id);  -- else it was deleted
+$function$;

@@ -1,0 +1,13 @@
+-- Return a batch, and how many of its jobs are in each state, all of one snapshot; or no row.
+SELECT job.id, job.uuid, coalesce(job.args ->> 'name', ''), jobs.state,
+    coalesce(jobs.reason = 'open', false), job.created_at, jobs.ended_at, member.counts
+FROM timeball.job
+JOIN timeball.jobs ON jobs.id = job.id
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(each.state, each.jobs), '{}')::text AS counts
+    FROM (
+        SELECT one.state, count(*) AS jobs FROM timeball.batch_jobs(job.id) AS one
+        GROUP BY one.state
+    ) AS each
+) AS member
+WHERE job.uuid = %(batch)s AND job.kind = 'timeball.batch';
