@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from tests.store.batches import batch, job
 from tests.store.postgres.sessions import Session, claim_all, claim_of, settle_of, worker_of
-from tests.store.test_batches import batch, job
 
 from timeball.core.batches import ReopenAnswer, failed_part
 from timeball.core.dependencies import Rule

@@ -44,7 +44,10 @@ WORKER = {
     *("register", "settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
     "trim_permits",
 }
-CLIENT = {"backfill", "cancel", "declare", "revive", "run_now", "submit"}
+CLIENT = {
+    *("add_members", "backfill", "cancel", "close_batch", "declare", "reopen", "revive", "run_now"),
+    "submit",
+}
 OPERATOR = {
     *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "move", "pause_queue"),
     *("resume_queue", "set_limit", "set_rate"),

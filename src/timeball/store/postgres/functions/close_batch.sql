@@ -28,7 +28,10 @@ BEGIN
     IF v_held.reason <> 'open' THEN
         RETURN false;
     END IF;
-    UPDATE timeball.held SET reason = 'members' WHERE held.job_id = v_batch;
+    UPDATE timeball.held SET reason = 'members' FROM (
+        SELECT held.job_id FROM timeball.held
+        WHERE held.job_id = v_batch ORDER BY held.job_id FOR NO KEY UPDATE
+    ) AS mine WHERE held.job_id = mine.job_id;
     v_told := timeball.end_batch(v_batch);
     IF v_told.o_ended IS NOT NULL THEN
         PERFORM timeball.admit_keys(timeball.set_free(
