@@ -81,11 +81,18 @@ class Databases:
             connection.execute(query("drop_database").format(name=name).encode())
 
     def _dsn_of(self, name: str) -> str:
-        with self._connections.borrowed() as connection:
-            info = connection.info
-            given = {**info.get_parameters(), "password": info.password, "dbname": name}
-        given.pop("application_name", None)
-        return " ".join(f"{key}={_quoted(str(value))}" for key, value in given.items() if value)
+        return conninfo(self._connections.dsn, dbname=name)
+
+
+def conninfo(dsn: str, **changes: str) -> str:
+    """Return the address of a database with some of its parts changed, its password included."""
+    connections = Connections(dsn)
+    with connections.borrowed() as connection:
+        info = connection.info
+        given = {**info.get_parameters(), "password": info.password, **changes}
+    connections.close()
+    given.pop("application_name", None)
+    return " ".join(f"{key}={_quoted(str(value))}" for key, value in given.items() if value)
 
 
 def _quoted(value: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
+from timeball.certify.pooler import pooled
 from timeball.certify.queries import query
+from timeball.certify.scenario import Skipped
 from timeball.certify.sessions import Refused
 from timeball.certify.stage import Stage
 from timeball.certify.verbs import KIND
@@ -80,14 +82,30 @@ class Tickers:
     def at_once(self) -> dict[str, int]:
         """Have one tick while another one has decided and not yet written."""
         self.stage.travel(NOON + _MOMENT)
+        return self._at_once(self.stage.store, self.other)
+
+    def at_once_pooled(self) -> dict[str, int]:
+        """Do the same behind a pooling proxy.
+
+        Raises:
+            Skipped: There is none on this machine, or the server is not ours to put it before.
+        """
+        if self.stage.terms.own_server is None:
+            raise Skipped("a proxy is put before certify's own server only: leave --dsn out")
+        self.stage.travel(NOON + 4 * _HOUR + _MOMENT)
+        with pooled(self.stage.dsn) as dsn, ExitStack() as stack:
+            one, two = (stack.enter_context(closing(PostgresStore(dsn))) for _ in range(2))
+            return self._at_once(one, Ticker(two))
+
+    def _at_once(self, store: PostgresStore, other: Ticker) -> dict[str, int]:
         jobs: dict[str, int] = {}
 
         def happens() -> None:
             step = self.stage.session().step(query("lock_schedule"), {"name": NAME})
             self.met += isinstance(step, Refused)
-            jobs["the second"] = self.other.tick().jobs
+            jobs["the second"] = other.tick().jobs
 
-        jobs["the first"] = _ticker(Meanwhile(self.stage.store, happens)).tick().jobs
+        jobs["the first"] = _ticker(Meanwhile(store, happens)).tick().jobs
         return jobs
 
     def stopped(self) -> dict[str, object]:

@@ -1,0 +1,104 @@
+"""A PgBouncer in transaction mode, the proxy behind which there is no session."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from timeball.certify.databases import conninfo
+from timeball.certify.scenario import Skipped
+from timeball.certify.sessions import until
+from timeball.errors import StoreUnavailable
+from timeball.store.postgres.connections import Connections
+
+PORT: Final = 6432  # of a socket in a folder of its own
+_PATIENCE_S: Final = 30.0
+_SETTINGS: Final = """\
+[databases]
+* = host={host} port={port}
+[pgbouncer]
+listen_addr =
+listen_port = {own}
+unix_socket_dir = {folder}
+auth_type = trust
+auth_file = {folder}/users
+admin_users = {user}
+pool_mode = transaction
+default_pool_size = 20
+max_client_conn = 500
+server_reset_query_always = 0
+ignore_startup_parameters = extra_float_digits
+logfile = {folder}/log
+pidfile =
+"""
+
+
+def program() -> str | None:
+    """Return where it is, if it is installed."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+@contextmanager
+def pooled(dsn: str) -> Iterator[str]:
+    """Run one in front of the server of `dsn`, and lend the address of the same database there.
+
+    As root, which PgBouncer refuses to be, it runs as nobody, who is let into the folder of the
+    server's sockets: the server must be one of our own.
+
+    Raises:
+        Skipped: It is not installed.
+    """
+    path = program()
+    if path is None:
+        raise Skipped("pgbouncer is not installed")
+    connections = Connections(dsn)
+    with connections.borrowed() as connection:
+        info = connection.info
+        host, port, user, password = info.host, info.port, info.user, info.password
+    connections.close()
+    folder = Path(tempfile.mkdtemp(prefix="timeball-pool-"))
+    settings = folder / "settings"
+    settings.write_text(_SETTINGS.format(host=host, port=port, own=PORT, folder=folder, user=user))
+    (folder / "users").write_text(f'"{user}" "{password}"\n')
+    process = subprocess.Popen(  # noqa: S603 - the program that was looked up
+        [path, "-q", *_as_nobody(folder, Path(host)), str(settings)], stdin=subprocess.DEVNULL
+    )
+    try:
+        found = conninfo(dsn, host=str(folder), port=str(PORT))
+        until(lambda: process.poll() is not None or _answers(found), "pgbouncer", _PATIENCE_S)
+        assert process.poll() is None, "pgbouncer has ended"
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def _as_nobody(folder: Path, sockets: Path) -> list[str]:
+    """Let nobody in where this is root, and return the words that make it run as him."""
+    if os.geteuid() != 0:
+        return []
+    nobody = pwd.getpwnam("nobody")
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    for path in (sockets, *sockets.glob(".s.PGSQL.*[0-9]")):
+        path.chmod(0o777)
+    return ["-u", nobody.pw_name]
+
+
+def _answers(dsn: str) -> bool:
+    connections = Connections(dsn)
+    try:
+        with connections.borrowed():
+            return True
+    except StoreUnavailable:
+        return False
+    finally:
+        connections.close()
