@@ -1,0 +1,2 @@
+-- Have a standby follow nobody.
+ALTER SYSTEM SET primary_conninfo = '';

@@ -1,0 +1,2 @@
+-- The name of this database.
+SELECT current_database()::text;
