@@ -30,6 +30,9 @@ class Proxy:
         self.dsn = make_conninfo(dsn, host="127.0.0.1", port=port)
         self.at_commit: Cut = "never"
         self.cuts = 0
+        self.asked = 0
+        """How often somebody has sent something to the server."""
+
         self.muted = False
         """Whether it swallows what it should hand on, and lets nobody know."""
 
@@ -81,6 +84,7 @@ class Proxy:
                     self.at_commit = "never"
                     self.cuts += 1
                     break
+                self.asked += moment == "before"
                 if not self.muted:
                     target.sendall(chunk)
         self._cut(source, target)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.invoking import document, invoke, said
 from tests.store.postgres_world import postgres_world
 from tests.store.world import NOON, World, end, schedule
 
+from timeball.cli.audit import _CHECKED
 from timeball.core.dependencies import Edge
 from timeball.core.limits import Scope
 from timeball.core.rate import Rate
@@ -162,6 +165,34 @@ def test_what_is_planted_is_found_and_the_rows_are_named(record: str, name: str)
     assert result.exit_code == 7
     told = [each for each in json.loads(result.stdout)["violations"] if each["invariant"] == named]
     assert any(re.search(words, f"{each['subject']}: {each['text']}") for each in told), told[:9]
+
+
+def test_its_page_for_prometheus_tells_what_it_found(record: str, tmp_path: Path) -> None:
+    page = tmp_path / "timeball.prom"
+
+    def told() -> dict[str, float]:
+        (family,) = text_string_to_metric_families(page.read_text())
+        return {each.labels["invariant"]: each.value for each in family.samples}
+
+    assert invoke("audit", "--dsn", record, "--metrics", str(page)).exit_code == 0
+    sound = told()
+    assert set(sound.values()) == {0}
+    plant(record, CORRUPTIONS["leases that overlap"][0])
+    result = invoke("audit", "--dsn", record, "--json", "--metrics", str(page))
+    assert result.exit_code == 7
+    assert told() == sound | json.loads(result.stdout)["found"]
+    assert [each.name for each in tmp_path.iterdir()] == [page.name]
+
+
+def test_every_promise_that_it_checks_is_on_that_page_and_in_the_guide() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "audit.md"
+    named = {
+        name
+        for line in guide.read_text("utf-8").splitlines()
+        if line.startswith("| ") and line.count("|") == 4
+        for name in re.findall(r"I\d+'?", line.split("|")[2])
+    }
+    assert named == set(_CHECKED)
 
 
 @pytest.mark.parametrize("since", ["2026-03-01T12:30Z", "2026-03-01T13:00Z"])

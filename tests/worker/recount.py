@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from timeball.core.history import EndingRecord, JobHistory
+from timeball.core.history import EndingRecord, JobHistory, OccurrenceRecord, ScheduleRecord
+from timeball.core.records import Decision
 from timeball.core.states import FINAL_STATE, Ending
 from timeball.observe import families
 from timeball.observe.board import Key
@@ -70,6 +71,16 @@ def _counted(kind: str, row: EndingRecord) -> Iterable[tuple[str, ...]]:
         yield families.QUEUE_WAIT.name, kind
         bucket = bisect_left([ns / 1e9 for ns in families.RUN.bounds], row.ran_s)
         yield families.RUN.name, kind, str(bucket)
+
+
+def decided(histories: Iterable[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]) -> Counts:
+    """What the record says that all tickers must have counted."""
+    found: Counts = Counter()
+    for schedule, rows in histories:
+        for row in rows:
+            decision = Decision.SKIPPED if row.job_id is None else Decision.FIRED
+            found[families.CRON_DECISIONS.name, schedule.name, decision] += 1
+    return found
 
 
 def seconds(

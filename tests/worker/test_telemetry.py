@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.proxy import proxied
-from tests.worker.recount import recounted, seconds, told
+from tests.worker.recount import decided, recounted, seconds, told
 from tests.worker.supervision import configured, hold, submit, until
 
 from timeball.action.registry import Registry
@@ -135,6 +135,25 @@ def test_the_counters_equal_what_the_record_gives(
     for family in (families.RUN, families.QUEUE_WAIT):
         recorded, said = seconds(store.histories(), totals.read(), family)
         assert said == pytest.approx(recorded, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_decisions_of_schedules_and_the_clock_s_skew_are_told(
+    store: PostgresStore, told_supervisor: Supervisor
+) -> None:
+    client = Client(store)
+    client.schedule("ticking", "ok", cron="* * * * * *", tz="UTC")
+    until(lambda: "cron_decisions_total{" in page(told_supervisor, "/metrics"), "one was decided")
+    client.pause_schedule("ticking")
+
+    def counted() -> dict[tuple[str, ...], int]:
+        samples = told_supervisor._telemetry._totals.read().items()
+        name = families.CRON_DECISIONS.name
+        return {(name, *labels): n[0] for (found, labels), n in samples if found == name}
+
+    until(lambda: counted() == decided(store.schedule_histories()), "each was counted once")
+    assert value(told_supervisor, "cron_decisions_total", schedule="ticking", decision="fired") > 0
+    assert abs(value(told_supervisor, "clock_skew_seconds")) < 5
 
 
 def _is_ready(supervisor: Supervisor) -> bool:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from tests.store.conftest import STORES
 from tests.store.world import NOON, World, end, schedule
+from tests.worker.recount import decided
 
 from timeball.client.specs import agenda_of
 from timeball.core.audit import audit_schedules
 from timeball.core.standing import standing
+from timeball.observe.families import CRON_DECISIONS
 from timeball.worker.ticker import Ticker
 
 MINUTE = timedelta(minutes=1)
+COUNTED: Counter[tuple[str, ...]] = Counter()
+
+
+def count(schedule: str, decision: str, count: int) -> None:
+    COUNTED[CRON_DECISIONS.name, schedule, decision] += count
 
 
 @pytest.fixture(params=STORES)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """An empty store, in which every occurrence is decided once."""
+    """An empty store, in which every occurrence is decided once, and counted once."""
     world = STORES[request.param](request)
+    COUNTED.clear()
     yield world
+    assert decided(world.store.schedule_histories()) == COUNTED
     specs = {each.spec.name: each.spec for each in world.store.schedules()}
     found = audit_schedules(
         world.store.schedule_histories(),
@@ -38,7 +48,7 @@ def declare(world: World, **fields) -> None:
 
 
 def tick(world: World) -> int:
-    ticker, jobs = Ticker(world.store), 0
+    ticker, jobs = Ticker(world.store, told=count), 0
     while True:
         made = ticker.tick()
         jobs += made.jobs
@@ -178,7 +188,7 @@ def test_many_old_schedules_are_caught_up_a_bounded_number_at_a_time(world: Worl
         spec = schedule(f"old-{n}", expression="* * * * *")
         world.store.declare(spec, standing(agenda_of(spec), world.store.now()))
     world.travel(3_000 * 60)
-    ticker = Ticker(world.store)
+    ticker = Ticker(world.store, told=count)
     assert ticker.tick().rest_s == 0
     rows = [list(rows) for _, rows in world.store.schedule_histories()]
     assert sorted(map(len, rows)) == [0, 0, 1_000, 1_000]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,12 +18,14 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.audit import Report, Violation
     from timeball.core.cron import Agenda
     from timeball.core.history import OccurrenceRecord, ScheduleRecord
+    from timeball.observe.board import Samples
     from timeball.store.base import Store
 
     ScheduleHistory = tuple[ScheduleRecord, Iterable[OccurrenceRecord]]
 
 _VIOLATED: Final = 7
 _SHOWN: Final = 50
+_CHECKED: Final = (*(f"I{n}" for n in range(1, 20) if n not in {10, 11}), "I6'")
 
 
 @click.command()
@@ -35,16 +38,31 @@ _SHOWN: Final = 50
     help="Begin with the oldest job to which anything has happened since then: an instant such "
     "as 2026-12-24T09:00Z, or how long ago, such as 36h.",
 )
+@click.option(
+    "--metrics",
+    "page",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write there for Prometheus how many violations of each invariant there are.",
+)
 @json_option
 @dsn_option
 @click.pass_context
 def command(
-    ctx: click.Context, *, quiesced: bool, since: str | None, as_json: bool, dsn: str | None
+    ctx: click.Context,
+    *,
+    quiesced: bool,
+    since: str | None,
+    page: Path | None,
+    as_json: bool,
+    dsn: str | None,
 ) -> None:
     """Check the record of the database; the exit code is 7 if something is wrong in it."""
     with opened(dsn) as client:
         start = None if since is None else ago(since, client.store.now())
         report = audited(client.store, quiesced=quiesced, since=start)
+    if page is not None:
+        _tell(report, page)
     if as_json:
         write_json(_record(report))
     else:
@@ -115,6 +133,18 @@ def schedule_violations(
         return (due.at for due in table.occurrences(record.activated_at))
 
     return audit_schedules(noted(), expected)
+
+
+def _tell(report: Report, page: Path) -> None:
+    """Write the counts for Prometheus; whoever reads meanwhile finds the old page or the new."""
+    from timeball.observe.exposition import exposition
+    from timeball.observe.families import VIOLATIONS
+
+    counts = dict.fromkeys(_CHECKED, 0) | dict(report.found)
+    samples: Samples = {(VIOLATIONS.name, (name,)): [count] for name, count in counts.items()}
+    new = page.with_name(f".{page.name}.new")
+    new.write_text(exposition(samples, [VIOLATIONS]), "utf-8")
+    new.replace(page)
 
 
 def figures(report: Report) -> dict[str, int]:

@@ -127,6 +127,11 @@ TURNS_EXPIRED: Final = _counter(
     "turns_expired_total", "What became of the open turns of workers given up.", "outcome"
 )
 DEATHS: Final = _counter("child_deaths_total", "Worker processes that ended unasked.")
+CRON_DECISIONS: Final = _counter(
+    "cron_decisions_total",
+    "Occurrences that were decided here, by schedule and decision.",
+    "schedule", "decision",
+)  # fmt: skip
 
 # Read when somebody asks.
 SLOTS: Final = _gauge("worker_slots", "Slots of this worker's processes, by state.", "state")
@@ -143,10 +148,20 @@ OLDEST: Final = _gauge(
 CRON_LAG: Final = _gauge(
     "cron_lag_seconds", "How long the most overdue occurrence has been due.", scale=NS_PER_S
 )
+CLOCK_SKEW: Final = _gauge(
+    "clock_skew_seconds",
+    "How far this machine's clock is ahead of the database's, whose clock counts.",
+    scale=NS_PER_S,
+)
 STORE_UP: Final = _gauge("store_up", "Whether the store answered when these numbers were read.")
 
 FAMILIES: Final = (
     STARTS, FINISHED, RETRIES, SNOOZES, RELEASES, CRASHES, STALE, RUN, QUEUE_WAIT, LOCK_WAIT,
     CLAIM, CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS, CHILDREN, JOBS,
-    OLDEST, CRON_LAG, STORE_UP,
+    OLDEST, CRON_DECISIONS, CRON_LAG, CLOCK_SKEW, STORE_UP,
 )  # fmt: skip
+
+VIOLATIONS: Final = _counter(
+    "invariant_violations_total", "What the last audit found wrong in the record.", "invariant"
+)
+"""Told by `timeball audit --metrics`, and by no worker."""

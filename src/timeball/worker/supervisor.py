@@ -212,7 +212,7 @@ class Supervisor:
         self._telemetry.start()
         silent = partial(self._telemetry.expired, "silent")
         duties = [
-            self._duty("ticker", Ticker(self._store).run, quiet),
+            self._duty("ticker", Ticker(self._store, told=self._telemetry.decided).run, quiet),
             self._duty("deadlines", deadlines(self._store).run, quiet),
             self._duty("linking", linking(self._store).run, quiet),
             self._duty("retention", Retention(self._store, self._config.keep).run, quiet),

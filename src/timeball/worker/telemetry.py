@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from datetime import timedelta
 from threading import Lock, Thread
 from typing import Final, NamedTuple, Self
 
-from timeball.core.records import Expired
+from timeball.chance import now
+from timeball.core.records import Decision, Expired
 from timeball.core.states import State
 from timeball.errors import StoreUnavailable
 from timeball.observe import families
@@ -132,6 +134,11 @@ class Telemetry:
         for outcome, turns in expired._asdict().items():
             self._own.add(families.TURNS_EXPIRED, outcome, by=turns)
 
+    def decided(self, schedule: str, decision: Decision, count: int) -> None:
+        """Note that so many occurrences of a schedule were fired, or skipped, here."""
+        if self._own is not None:
+            self._own.add(families.CRON_DECISIONS, schedule, decision, by=count)
+
     # Serving
 
     def start(self) -> None:
@@ -207,7 +214,19 @@ def _of_queues(connections: Connections, queues: Collection[str]) -> dict[Key, l
         if depth.oldest_s is not None:
             found[families.OLDEST.name, (depth.queue,)] = [_ns(depth.oldest_s)]
     found[families.CRON_LAG.name, ()] = [_ns(cron_lag_s(connections))]
+    found[families.CLOCK_SKEW.name, ()] = [_ns(_skew_s(connections))]
     return found
+
+
+def _skew_s(connections: Connections) -> float:
+    """Return how far this machine's clock is ahead of the store's, in seconds.
+
+    Half of what the question took is how exact that is.
+    """
+    asked_at = now()
+    ((store_at,),) = connections.run("now")
+    ahead: timedelta = asked_at + (now() - asked_at) / 2 - store_at
+    return ahead.total_seconds()
 
 
 def _of_crew(crew: Crew) -> dict[Key, list[int]]:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from timeball.core.cron import Zone, load_zone
 from timeball.core.cron.zonedata import version_key
 from timeball.core.misfire import MisfireRule, plan
-from timeball.core.records import Firing, Schedule
+from timeball.core.records import Decision, Firing, Schedule
 from timeball.core.standing import carried_over, standing
 from timeball.errors import StoreUnavailable
 from timeball.store.base import Store
@@ -41,6 +41,10 @@ _UNCOMPUTABLE = (ValueError, ArithmeticError, LookupError, TypeError)
 _log = logging.getLogger(__name__)
 
 
+def _nobody(schedule: str, decision: Decision, count: int) -> None:
+    pass
+
+
 class Tick(NamedTuple):
     """What one tick did."""
 
@@ -60,6 +64,7 @@ class Ticker:
         zones: Callable[[str], Zone] = load_zone,
         *,
         monotonic: Callable[[], float] = time.monotonic,
+        told: Callable[[str, Decision, int], None] = _nobody,
     ) -> None:
         """Make one of any number of tickers.
 
@@ -67,8 +72,10 @@ class Ticker:
             store: Where the schedules are, and whose clock counts.
             zones: Gives a time zone by its name.
             monotonic: This machine's stopwatch.
+            told: Told how many occurrences of which schedule it has fired, or skipped.
         """
         self._store = store
+        self._told = told
         self._monotonic = monotonic
         self._agendas = Agendas(zones)
         self._watch = ZoneWatch(store, self._agendas, monotonic)
@@ -98,7 +105,7 @@ class Ticker:
         for schedule, error in broken:
             _log.error("schedule %s is suspended: %s", schedule.spec.name, error)
             self._store.suspend(schedule, error)
-        jobs = sum(len(made or ()) for _, made in answers)
+        jobs = sum(self._tell(firing, made) for firing, made in answers if made is not None)
         done = [firing for firing, made in answers if made is not None]
         left = due == BATCH or len(answers) + len(broken) < due
         if more or (done and left) or any(_is_due(firing, now) for firing in done):
@@ -106,6 +113,14 @@ class Ticker:
         # Occurrences lie on whole seconds, so nothing falls due before the next one.
         rest_s = 1 - now.microsecond / 1e6 - (self._monotonic() - asked_at)
         return Tick(jobs, max(0.0, rest_s))
+
+    def _tell(self, firing: Firing, made: list[int]) -> int:
+        """Tell of decisions that were written; return how many jobs they have made."""
+        name, skipped = firing.schedule.spec.name, len(firing.decisions) - len(made)
+        for decision, count in ((Decision.FIRED, len(made)), (Decision.SKIPPED, skipped)):
+            if count:
+                self._told(name, decision, count)
+        return len(made)
 
     def _decided(
         self, due: list[Schedule], now: datetime, broken: list[tuple[Schedule, str]]
