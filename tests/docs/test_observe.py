@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 from timeball.core.states import Ending
-from timeball.observe.families import FAMILIES
+from timeball.observe.families import FAMILIES, VIOLATIONS
 from timeball.observe.transitions import Happening, Transition
 
 TEXT = Path("docs/how-to/observe.md").read_text()
@@ -19,7 +19,7 @@ def test_every_metric_is_explained_with_its_type_and_labels() -> None:
 
 def test_every_metric_that_is_named_anywhere_is_there() -> None:
     names = {SUFFIX.sub("", name) for name in re.findall(r"timeball_\w+", TEXT)}
-    assert names <= {each.name for each in FAMILIES}
+    assert names <= {each.name for each in (*FAMILIES, VIOLATIONS)}
 
 
 def test_every_field_and_event_of_a_line_is_explained() -> None:
