@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.invoking import document, invoke, said
 
-from timeball.cli.cron_days import midnight, seams
 from timeball.core.cron import load_zone
+from timeball.core.cron.days import midnight, seams
 
 NEW_YORK = ("--tz", "America/New_York")
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 LOCAL = ("127.0.0.1", 50_000)
 HERE = ("127.0.0.1", 8642)
@@ -82,7 +82,7 @@ class Browser:
             "http_version": "1.1",
             "scheme": "http",
             "method": method,
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": [(name.encode(), text.encode("latin-1")) for name, text in sent.items()],

@@ -22,7 +22,7 @@ TOKENS = [token for token, _ in NEW.values()]
 
 def path_of(route: Route, **names: str) -> str:
     """A path of the route; what has no name is called 1."""
-    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "1"), route.path)
+    return re.sub(r"\{(\w+)(?::path)?\}", lambda found: names.get(found[1], "1"), route.path)
 
 
 @pytest.fixture

@@ -87,7 +87,9 @@ ELSEWHERE = {
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),
     **dict.fromkeys(("leases", "parents", "logs"), _READING),
     **dict.fromkeys(("begin_reading", "recent_endings", "recent_failures"), _READING),
-    **dict.fromkeys(("recent_starts", "workers", "job_turns", "job_events"), _READING),
+    **dict.fromkeys(
+        ("recent_starts", "workers", "job_turns", "job_events", "latest_change", "marks"), _READING
+    ),
     **dict.fromkeys(("begin_operation", "end_operation", "operations"), _CLIENT),
     "permits": "what is granted and not used runs out by itself, as is tested without a process",
     "trim_permits": "deletes in one statement what changes nothing",

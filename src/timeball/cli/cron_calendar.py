@@ -16,8 +16,8 @@ from timeball.errors import UsageError
 from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
-    from timeball.cli.cron_days import Seam
     from timeball.core.cron import Agenda
+    from timeball.core.cron.days import Seam
 
 _MONTH_COUNT_MAX: Final = 1_500
 _YEAR_COUNT_MAX: Final = 100
@@ -79,7 +79,7 @@ def calendar(
 
 def days(plan: Agenda, first: date, last: date, *, count_max: int) -> list[Day]:
     """Return every day from `first` to `last` with its occurrences, counted to `count_max`."""
-    from timeball.cli.cron_days import hours, midnight, seams
+    from timeball.core.cron.days import hours, midnight, seams
 
     dates = [first + timedelta(days=number) for number in range((last - first).days + 2)]
     starts = [midnight(plan.zone, each) for each in dates]

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from timeball.cli.cron_days import Seam, hours, midnight, next_seams
 from timeball.cli.cron_terms import timetables
 from timeball.cli.output import iso
 from timeball.core.cron import Agenda, Gap, Occurrence, Overlap, agenda, dst_preview
+from timeball.core.cron.days import Seam, hours, midnight, next_seams
 from timeball.core.cron.expression import Walls
 from timeball.core.cron.occurrences import RuleInstants
 

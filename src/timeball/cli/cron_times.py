@@ -201,7 +201,7 @@ def _class(found: Agenda) -> str:
 
 
 def _year_start(found: Agenda, year: int) -> datetime:
-    from timeball.cli.cron_days import midnight
+    from timeball.core.cron.days import midnight
 
     return midnight(found.zone, date(year, 1, 1)) - timedelta(seconds=1)
 

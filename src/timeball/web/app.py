@@ -16,16 +16,20 @@ from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.operations import Operations
 from timeball.store.postgres.panorama import Panorama
 from timeball.store.postgres.reading import ReadingStore
+from timeball.web import live
 from timeball.web.api import ROUTES as API_ROUTES
 from timeball.web.desk import Desk
 from timeball.web.gate import Gate
 from timeball.web.guard import LOCAL_HOSTS, Guard
+from timeball.web.pages import ROUTES as PAGES
 from timeball.web.problems import ProblemDetail, answer_with_problems
 from timeball.web.routes import add_routes
 from timeball.web.sessions import Sessions
+from timeball.web.shell import trouble
+from timeball.web.tide import Tide
 from timeball.web.tokens import Token, Tokens
 
-ROUTES: Final = API_ROUTES
+ROUTES: Final = (*API_ROUTES, *PAGES, *live.routes.declared)
 """All that can be asked for."""
 
 
@@ -80,12 +84,13 @@ def create_app(
         look_connections=reading.connections,
         panorama=Panorama(reading.connections),
         operations=Operations(store.connections),
+        tide=Tide(reading.connections),
         gate=Gate(known, Sessions()),
         title=title,
         base_path=base_path.rstrip("/"),
     )
     add_routes(app, ROUTES)
-    answer_with_problems(app)
+    answer_with_problems(app, trouble)
     app.add_middleware(Guard, hosts={*LOCAL_HOSTS, *hosts})
     _describe(app)
     return app

@@ -17,6 +17,7 @@ from timeball.store.postgres.operations import Operations
 from timeball.store.postgres.panorama import Panorama
 from timeball.web.gate import Caller, Gate
 from timeball.web.scopes import Scope
+from timeball.web.tide import Tide
 
 _NUMBER_DIGITS: Final = 18
 
@@ -34,6 +35,7 @@ class Desk:
     look_connections: Connections
     panorama: Panorama
     operations: Operations
+    tide: Tide
     gate: Gate
     title: str
     """What people call this instance."""

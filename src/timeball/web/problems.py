@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -108,10 +108,17 @@ def problem_of(error: Exception) -> Problem:
     return Problem(status, str(error), headers={"Retry-After": "5"} if status == _FULL else None)
 
 
-def answer_with_problems(app: FastAPI) -> None:
-    """Let an application answer with problems to all errors that are no defect."""
+def answer_with_problems(app: FastAPI, page: Callable[[Request, Exception], Response]) -> None:
+    """Let an application answer with problems to all errors that are no defect.
 
-    def told(_: Request, error: Exception) -> Response:
+    Args:
+        app: The application.
+        page: Returns the page that tells a person of an error.
+    """
+
+    def told(request: Request, error: Exception) -> Response:
+        if wants_page(request):
+            return page(request, error)
         return problem_response(problem_of(error))
 
     def misunderstood(_: Request, error: Exception) -> Response:
@@ -122,6 +129,12 @@ def answer_with_problems(app: FastAPI) -> None:
     for kind in (TimeballError, AnyHTTPException):
         app.add_exception_handler(kind, told)
     app.add_exception_handler(RequestValidationError, misunderstood)
+
+
+def wants_page(request: Request) -> bool:
+    """Return whether a person's browser asks, for a page."""
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and "/api/" not in request.url.path
 
 
 def _where(error: Mapping[str, Any]) -> str:

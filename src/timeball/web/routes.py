@@ -7,19 +7,22 @@ import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.responses import RedirectResponse
 
 from timeball.web.desk import desk_of
-from timeball.web.problems import MEDIA_TYPE, Problem, ProblemDetail
+from timeball.web.problems import MEDIA_TYPE, Problem, ProblemDetail, wants_page
 from timeball.web.scopes import Scope
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _DIGITS_MAX: Final = 309
 """Of an integer in a body: more cannot be stored."""
 
+_NO_TOKEN: Final = 401
 _PROBLEM: Final[dict[str, Any]] = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetail.__name__}"}}}
 }
@@ -97,7 +100,12 @@ class GatedRoute(APIRoute):
         answer, scope = super().get_route_handler(), self.scope
 
         async def gated(request: Request) -> Response:
-            request.state.caller = desk_of(request).gate.admit(request, scope)
+            try:
+                request.state.caller = desk_of(request).gate.admit(request, scope)
+            except Problem as problem:
+                if problem.status_code == _NO_TOKEN and wants_page(request):
+                    return _to_login(request)
+                raise
             return await answer(StrictRequest(request.scope, request.receive))
 
         return gated
@@ -145,6 +153,14 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             responses=_responses(route),
             openapi_extra={"x-scope": route.scope.value, "security": [{"token": []}]},
         )
+
+
+def _to_login(request: Request) -> Response:
+    """Return the way to where one signs in, and back from there."""
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    following = urlencode({"next": here if request.method == "GET" else "/"})
+    root = desk_of(request).base_path + request.scope.get("root_path", "")
+    return RedirectResponse(f"{root}/login?{following}", 303)
 
 
 def _responses(route: Route) -> dict[int | str, dict[str, Any]]:

@@ -36,6 +36,8 @@ class TurnRecord(NamedTuple):
     error_type: str | None
     error: str | None
     result: Any
+    direct: bool
+    """Whether it lined up in the submit itself: there was nothing to wait for."""
 
 
 class Happened(NamedTuple):
@@ -128,10 +130,10 @@ class Panorama:
 
 def _turn_of(row: tuple[Any, ...]) -> TurnRecord:
     turn, lined, granted, worker, began, ran_s, ended, event, *rest = map(_utc, row)
-    reason, error_type, error, result = rest
+    reason, error_type, error, result, direct = rest
     ending = None if event is None else Ending(event)
-    texts = (reason, error_type, opened_text(error, "error"), opened_value(result, "result"))
-    return TurnRecord(turn, lined, granted, worker, began, ran_s, ended, ending, *texts)
+    told = (reason, error_type, opened_text(error, "error"), opened_value(result, "result"), direct)
+    return TurnRecord(turn, lined, granted, worker, began, ran_s, ended, ending, *told)
 
 
 def _utc(value: Any) -> Any:

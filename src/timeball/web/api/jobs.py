@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query, Request, Response
 
-from timeball.core.queues import COUNT_MAX
+from timeball.core.queues import COUNT_MAX, Queue
 from timeball.core.records import CancelAnswer, Job
 from timeball.core.redaction import redacted, redacted_value
-from timeball.core.states import TERMINAL, State
+from timeball.core.states import State
 from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
 from timeball.errors import JobNotFound
 from timeball.store.postgres.depths import DEPTH_MAX, depths
@@ -182,17 +183,19 @@ def _accepted(given: str, job: Job, *, refused: bool) -> str:
 
 def counted(desk: Desk) -> dict[State, int]:
     """Return how many jobs are in each state; those that have ended among the newest only."""
-    queues = desk.look.queues()
-    found: Counter[State] = Counter(dict.fromkeys(State, 0))
+    found = waiting(desk, desk.look.queues())
+    for state, minutes in desk.panorama.endings().items():
+        found[state] = minutes.total()
+    return {state: found[state] for state in State}
+
+
+def waiting(desk: Desk, queues: Sequence[Queue]) -> Counter[State]:
+    """Return how many jobs of some queues are in each state that no job ends in, up to a bound."""
+    found: Counter[State] = Counter()
     for depth in depths(desk.look_connections, [queue.name for queue in queues]):
         found[depth.state] += depth.jobs
     found[State.RUNNING] = sum(queue.running for queue in queues)
-    for state, minutes in desk.panorama.endings().items():
-        found[state] = minutes.total()
-    return {
-        state: found[state] if state in TERMINAL else min(found[state], DEPTH_MAX)
-        for state in State
-    }
+    return Counter({state: min(count, DEPTH_MAX) for state, count in found.items()})
 
 
 def job_out(job: Job, *, payload: bool) -> JobOut:
@@ -211,6 +214,7 @@ def job_out(job: Job, *, payload: bool) -> JobOut:
 def turn_out(turn: TurnRecord, *, payload: bool) -> TurnOut:
     """Return a turn for JSON."""
     facts = turn._asdict()
+    del facts["direct"]
     facts["error"] = redacted(turn.error) if payload and turn.error else None
     facts["result"] = redacted_value("", turn.result) if payload else None
     return TurnOut(**facts)

@@ -42,7 +42,7 @@ def list_schedules(request: Request) -> Response:
     return answer(ScheduleList(schedules=[_out(each, payload=payload) for each in found]))
 
 
-@routes.get("/api/v1/schedules/{schedule}", Scope.READ, gives=ScheduleDetail, also=(404,))
+@routes.get("/api/v1/schedules/{schedule:path}", Scope.READ, gives=ScheduleDetail, also=(404,))
 def show_schedule(
     request: Request, schedule: Name, n: Annotated[int, Query(ge=0, le=NEXT_MAX)] = 10
 ) -> Response:
@@ -69,20 +69,20 @@ def show_schedule(
     )
 
 
-@routes.post("/api/v1/schedules/{schedule}/pause", Scope.OPERATE, gives=Answered, also=(404,))
+@routes.post("/api/v1/schedules/{schedule:path}/pause", Scope.OPERATE, gives=Answered, also=(404,))
 def pause_schedule(request: Request, schedule: Name) -> Response:
     """Keep a schedule from firing until it is resumed."""
     return answer(Answered(answer=pause(request, schedule)))
 
 
-@routes.post("/api/v1/schedules/{schedule}/resume", Scope.OPERATE, gives=Answered, also=(404,))
+@routes.post("/api/v1/schedules/{schedule:path}/resume", Scope.OPERATE, gives=Answered, also=(404,))
 def resume_schedule(request: Request, schedule: Name, how: ResumeIn | None = None) -> Response:
     """Let a schedule go on that is paused or in error."""
     return answer(Answered(answer=resume(request, schedule, backfill=bool(how and how.backfill))))
 
 
 @routes.post(
-    "/api/v1/schedules/{schedule}/run", Scope.OPERATE, gives=Submitted, status=201, also=(404,)
+    "/api/v1/schedules/{schedule:path}/run", Scope.OPERATE, gives=Submitted, status=201, also=(404,)
 )
 def run_schedule(request: Request, schedule: Name) -> Response:
     """Add one extra job of a schedule now; no occurrence is decided."""

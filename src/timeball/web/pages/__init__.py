@@ -1,0 +1,23 @@
+"""The dashboard: pages for people, one module each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from timeball.web.pages import (
+    job,
+    jobs,
+    limits,
+    login,
+    overview,
+    queues,
+    record,
+    schedules,
+    workers,
+)
+
+ROUTES: Final = tuple(
+    route
+    for module in (overview, jobs, job, queues, schedules, workers, limits, record, login)
+    for route in module.routes.declared
+)

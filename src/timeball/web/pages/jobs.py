@@ -1,0 +1,73 @@
+"""Lists of jobs, and changes of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from timeball.core.states import State
+from timeball.web.api.jobs import cancel, counted, delete, revive
+from timeball.web.desk import desk_of
+from timeball.web.problems import Problem
+from timeball.web.routes import Routes
+from timeball.web.scopes import Scope
+from timeball.web.search import understood
+from timeball.web.shell import base_of, changing, rendered
+
+routes = Routes()
+PAGE: Final = 50
+TICKED_MAX: Final = 500
+
+
+@routes.get("/jobs", Scope.READ)
+def show_jobs(request: Request) -> Response:
+    """Show a page of jobs."""
+    desk, text = desk_of(request), request.query_params.get("q", "").strip()
+    search = understood(text)
+    if search.job is not None:
+        return RedirectResponse(f"{base_of(request)}/jobs/{search.job}", 303)
+    before = request.query_params.get("before", "")
+    before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None  # noqa: PLR2004 - of a bigint
+    found = desk.look.jobs(limit=PAGE + 1, before_id=before_id, **search.only)
+    more = urlencode({"q": text, "before": found[PAGE - 1].id}) if len(found) > PAGE else None
+    return rendered(
+        request,
+        "jobs",
+        title="Jobs",
+        here="jobs",
+        query=text,
+        faults=search.faults,
+        jobs=found[:PAGE],
+        counts=counted(desk),
+        state=search.only.get("state"),
+        rest=" ".join(word for word in text.split() if not word.startswith("state:")),
+        first=before_id is None,
+        more=more,
+        now=desk.look.store.now(),
+        states=list(State),
+    )
+
+
+def _of_each(change: Callable[[Request, str], str]) -> Callable[..., str]:
+    """Return a change of all jobs that were ticked, each on record by itself."""
+
+    def change_all(request: Request, fields: dict[str, list[str]]) -> str:
+        ticked = fields.get("job", [])[:TICKED_MAX]
+        refused = 0
+        for job in ticked:
+            try:
+                change(request, job)
+            except Problem:
+                refused += 1
+        return "none" if not ticked else "some" if refused else "all"
+
+    return change_all
+
+
+routes.post("/jobs/cancel", Scope.OPERATE)(changing("/jobs", _of_each(cancel), "cancel_ticked"))
+routes.post("/jobs/revive", Scope.OPERATE)(changing("/jobs", _of_each(revive), "revive_ticked"))
+routes.post("/jobs/delete", Scope.ADMIN)(changing("/jobs", _of_each(delete), "delete_ticked"))

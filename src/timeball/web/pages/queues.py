@@ -1,0 +1,48 @@
+"""Queues: what waits where, and pausing them."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from timeball.web.api.queues import pause, resume
+from timeball.web.desk import desk_of
+from timeball.web.routes import Routes
+from timeball.web.scopes import Scope
+from timeball.web.shell import changing, rendered
+
+routes = Routes()
+
+
+@routes.get("/queues", Scope.READ)
+def show_queues(request: Request) -> Response:
+    """Show every queue."""
+    desk = desk_of(request)
+    queues = desk.look.queues()
+    served: dict[str, int] = {}
+    for worker in desk.panorama.workers():
+        for name in worker.queues if worker.ended_at is None else ():
+            served[name] = served.get(name, 0) + 1
+    most = max((queue.pending + queue.held + queue.running for queue in queues), default=0)
+    return rendered(
+        request,
+        "queues",
+        title="Queues",
+        here="queues",
+        queues=queues,
+        served=served,
+        most=most or 1,
+        now=desk.look.store.now(),
+    )
+
+
+def _of(request: Request) -> str:
+    return str(request.path_params["queue"])
+
+
+routes.post("/queues/{queue:path}/pause", Scope.OPERATE)(
+    changing("/queues", lambda request, _: pause(request, _of(request)), "pause_one_queue")
+)
+routes.post("/queues/{queue:path}/resume", Scope.OPERATE)(
+    changing("/queues", lambda request, _: resume(request, _of(request)), "resume_one_queue")
+)

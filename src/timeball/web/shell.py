@@ -1,0 +1,210 @@
+"""What all pages have in common: templates, navigation, who is there, and how to answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from timeball import __version__
+from timeball.core.redaction import redacted
+from timeball.errors import TimeballError
+from timeball.web import wording
+from timeball.web.desk import caller_of, desk_of
+from timeball.web.gate import Caller, Proof
+from timeball.web.problems import TITLES, Problem, problem_of
+from timeball.web.scopes import Scope
+
+THEMES: Final = ("system", "light", "dark")
+THEME_COOKIE: Final = "timeball_theme"
+_FIELDS_MAX: Final = 1_100
+_TOLD: Final = {
+    "cancelled": "Cancelled: it never starts.",
+    "requested": "It runs: asked to stop, and no new attempt follows.",
+    "revived": "Started again.",
+    "deleted": "Deleted.",
+    "paused": "Paused: nothing starts there.",
+    "was_paused": "It was paused before.",
+    "resumed": "Resumed.",
+    "was_not_paused": "It was not paused.",
+    "active": "Resumed: it fires again.",
+    "submitted": "Added one job.",
+    "moved": "Moved.",
+    "set": "From now on.",
+    "refused": "Refused: the job is not in a state that allows it. Nothing was changed.",
+    "some": "Some were refused, for their state does not allow it; the others were changed.",
+    "all": "All of them were changed.",
+    "none": "Nothing was ticked.",
+}
+"""What pages say after a change: a link can say nothing else."""
+
+
+class Entry(NamedTuple):
+    """One entry of the navigation."""
+
+    path: str
+    title: str
+    icon: str
+    key: str
+    """Pressed after g."""
+
+    scope: Scope = Scope.READ
+
+
+NAVIGATION: Final = (
+    Entry("", "Overview", "overview", "o"),
+    Entry("jobs", "Jobs", "jobs", "j"),
+    Entry("queues", "Queues", "queues", "q"),
+    Entry("schedules", "Schedules", "schedules", "s"),
+    Entry("workers", "Workers", "workers", "w"),
+    Entry("limits", "Limits", "limits", "l"),
+    Entry("record", "Record", "record", "r", Scope.ADMIN),
+)
+
+
+def rendered(request: Request, template: str, *, status: int = 200, **facts: Any) -> Response:
+    """Return a page.
+
+    Args:
+        request: What asks for it.
+        template: Its name, without ``.html``.
+        status: Of the answer.
+        **facts: What the template shows; `here` is the entry of the navigation that it is of.
+    """
+    caller = getattr(request.state, "caller", None)
+    desk = desk_of(request)
+    theme = request.cookies.get(THEME_COOKIE, "")
+    text = (
+        _environment()
+        .get_template(f"{template}.html")
+        .render(
+            base=base_of(request),
+            instance=desk.title,
+            version=__version__,
+            entries=[entry for entry in NAVIGATION if caller and caller.may(entry.scope)],
+            caller=caller or Caller("nobody", frozenset(), "", Proof.NONE),
+            Scope=Scope,
+            theme=theme if theme in THEMES else "system",
+            told=_TOLD.get(request.query_params.get("told", "")),
+            asset=_asset,
+            **{"here": None, "query": "", **facts},
+        )
+    )
+    return HTMLResponse(text, status)
+
+
+def base_of(request: Request) -> str:
+    """Return what comes before every path: the proxy's part, and that of who mounts this."""
+    root = request.scope.get("root_path", "")
+    return desk_of(request).base_path + quote(root)
+
+
+def back(request: Request, path: str, told: str = "") -> Response:
+    """Return to a page after a change, which says what became of it."""
+    mark = "&" if "?" in path else "?"
+    query = f"{mark}{urlencode({'told': told})}" if told else ""
+    return RedirectResponse(f"{base_of(request)}{path}{query}", 303)
+
+
+async def fields_of(request: Request) -> dict[str, list[str]]:
+    """Return the fields of a form.
+
+    Raises:
+        Problem: It is none, or has too many.
+    """
+    try:
+        text = (await request.body()).decode()
+        return parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX)
+    except ValueError:
+        raise Problem(400, "this is no form, or one with too many fields") from None
+
+
+def changing(
+    path: str, change: Callable[[Request, dict[str, list[str]]], str], name: str
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler of forms: it makes a change, and goes back to a page that says so.
+
+    Args:
+        path: Of the page, with the names of the route's parameters in braces.
+        change: Makes the change; returns what to say of it, a key of what pages can say. A conflict
+            that it raises is told as refused.
+        name: Of the handler.
+    """
+
+    async def handler(request: Request) -> Response:
+        fields = await fields_of(request)
+        try:
+            told = await run_in_threadpool(change, request, fields)
+        except Problem as problem:
+            if problem.status_code != 409:  # noqa: PLR2004 - of RFC 9110
+                raise
+            told = "refused"
+        names = {each: quote(value, safe="") for each, value in request.path_params.items()}
+        return back(request, path.format(**names), told)
+
+    handler.__name__, handler.__doc__ = name, "Make a change, and say what became of it."
+    return handler
+
+
+def trouble(request: Request, error: Exception) -> Response:
+    """Return the page that tells a person of an error."""
+    problem = problem_of(error)
+    return rendered(
+        request,
+        "trouble",
+        status=problem.status_code,
+        title=TITLES.get(problem.status_code, "Error"),
+        detail=problem.detail,
+        hint=isinstance(error, TimeballError),
+    )
+
+
+def may(request: Request, scope: Scope) -> bool:
+    """Return whether who asks may do something."""
+    return caller_of(request).may(scope)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("timeball.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=wording.number,
+        duration=wording.duration,
+        instant=wording.instant,
+        clock=wording.clock,
+        pretty=wording.pretty,
+        flat=wording.flat,
+        hidden=redacted,
+        segment=lambda text: quote(str(text), safe=""),
+    )
+    environment.globals.update(may_happen=wording.may, step=wording.step)
+    return environment
+
+
+@cache
+def asset_bytes(name: str) -> bytes | None:
+    """Return a file that pages need; None where there is none of that name."""
+    found = {each.name: each for each in (files(__package__) / "static").iterdir()}
+    return found[name].read_bytes() if name in found else None
+
+
+@cache
+def _asset(name: str) -> str:
+    """Return the address of such a file, another one whenever it changes."""
+    content = asset_bytes(name)
+    assert content is not None, name
+    return f"static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"

@@ -1,0 +1,261 @@
+"""The pages: all of them come whatever jobs hold, and nothing that jobs hold is obeyed."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.store.postgres.sessions import worker_of
+from tests.web.asgi import Answer, Browser
+from tests.web.conftest import TEXTS, path_of
+from tests.web.test_api import ended
+
+from timeball.client import Client
+from timeball.core.notes import Line, Note
+from timeball.core.states import Ending, State
+from timeball.store.postgres import PostgresStore
+from timeball.web import Scope
+from timeball.web.app import ROUTES
+from timeball.web.sessions import COOKIE
+
+POISON = "<script>alert(1)</script><img src=x onerror=alert(2)>\"' onclick=alert(3) {{7*7}} </pre>"
+NAME = "<b onclick=x>\"'&{{7*7}}"
+STATIC = files("timeball.web") / "static"
+PAGES = [
+    route
+    for route in ROUTES
+    if route.method == "GET" and route.gives == "text/html" and "static" not in route.path
+]
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def poisoned(client: Client, store: PostgresStore) -> Client:
+    """Every text that a stranger may choose is poison."""
+    first = client.submit(NAME, queue=NAME, args={POISON: POISON})
+    worker = worker_of(store, NAME)
+    (turn,) = store.claim(worker, limit=1, request=first.uuid, floors={})
+    store.note([Note(turn.job_id, 1, (1.0, 2.0, POISON), [Line(1, 0.0, POISON)])])
+    ended(store, Ending.FAILED, turn=turn, worker=worker, error_type=POISON[:80], error=POISON)
+    client.submit(NAME, queue=NAME, key=NAME, delay_s=60)
+    client.schedule(NAME, NAME, cron="@daily", tz="UTC", args={"a": POISON}, source=POISON[:90])
+    client.pause_queue(NAME, by=NAME)
+    client.limit(key=NAME, at_once=2)
+    return client
+
+
+def seen(answer: Answer) -> Seen:
+    assert answer.status == 200
+    assert answer.header("content-type") == "text/html; charset=utf-8"
+    return Seen(answer.text)
+
+
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("route", PAGES, ids=lambda route: route.path)
+def test_what_a_job_holds_is_shown_and_never_obeyed(admin: Browser, route: Any) -> None:
+    page = seen(admin.get(path_of(route, schedule=quote(NAME, safe=""))))
+    assert len(page.of("script")) == 1
+    assert not [tag for tag, _ in page.tags if tag in {"img", "iframe", "object", "b "}]
+    for tag, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+    assert "49" not in "".join(page.said).replace("1949", "")
+
+
+@pytest.mark.parametrize("route", PAGES, ids=lambda route: route.path)
+def test_an_empty_database_has_pages_too(admin: Browser, route: Any) -> None:
+    if "{" in route.path:
+        assert admin.get(path_of(route), accept="text/html").status == 404
+    else:
+        seen(admin.get(path_of(route)))
+
+
+@pytest.mark.parametrize("scope", [Scope.READ, Scope.OPERATE, Scope.ADMIN])
+def test_a_page_offers_what_its_reader_may_do_and_nothing_else(
+    app: Any, client: Client, scope: Scope
+) -> None:
+    client.submit("k", queue="q")
+    client.schedule("s", "k", cron="@daily", tz="UTC")
+    browser = Browser(app, TEXTS[scope])
+    declared = {route.path: route for route in ROUTES if route.method == "POST"}
+    offered = set()
+    for path in ("/", "/jobs", "/jobs/1", "/queues", "/schedules", "/schedules/s"):
+        page = seen(browser.get(path))
+        forms = [f.get("action") for f in page.of("form") if f.get("method") == "post"]
+        forms += [button["formaction"] for button in page.of("button") if "formaction" in button]
+        offered |= {route for form in forms for route in declared.values() if fits(route, form)}
+        for form in forms:
+            assert any(fits(route, form) for route in declared.values()), form
+    needed = {route.scope for route in offered} - {Scope.OPEN}
+    assert (
+        needed
+        == {
+            Scope.READ: set(),
+            Scope.OPERATE: {Scope.OPERATE},
+            Scope.ADMIN: {Scope.OPERATE, Scope.ADMIN},
+        }[scope]
+    )
+
+
+def fits(route: Any, action: str | None) -> bool:
+    pattern = re.sub(r"\\{\w+(:path)?\\}", ".+", re.escape(route.path))
+    return re.fullmatch(pattern, action or "") is not None
+
+
+def test_every_button_that_changes_a_job_names_the_transition(
+    client: Client, admin: Browser
+) -> None:
+    client.submit("k")
+    titles = [button.get("title") for button in seen(admin.get("/jobs/1")).of("button")]
+    assert "pending → cancelled" in titles
+
+
+def test_a_change_is_made_and_said_by_a_form_alone(client: Client, local: Browser) -> None:
+    """Without a script: a POST, and the way back to a page that says so."""
+    handle = client.submit("k")
+    answer = local.form(f"/jobs/{handle.uuid}/cancel")
+    assert answer.status == 303
+    assert "Cancelled: it never starts." in local.get(answer.header("location")).text
+    assert client.get(handle).state is State.CANCELLED
+    again = local.form(f"/jobs/{handle.uuid}/cancel").header("location")
+    assert "Refused" in local.get(again).text
+
+
+def test_ticked_jobs_are_changed_together_and_each_is_on_record(
+    client: Client, local: Browser
+) -> None:
+    handles = client.submit_many("k", [{} for _ in range(3)])
+    first, second, _ = (str(handle.uuid) for handle in handles)
+    body = f"job={first}&job={second}".encode()
+    headers = {
+        "origin": "http://localhost",
+        "content-type": "application/x-www-form-urlencoded",
+    }
+    assert local.ask("POST", "/jobs/cancel", body, headers).header("location").endswith("told=all")
+    assert [client.get(h).state for h in handles] == [*[State.CANCELLED] * 2, State.PENDING]
+    body += f"&job={handles[2].uuid}".encode()
+    assert local.ask("POST", "/jobs/cancel", body, headers).header("location").endswith("told=some")
+    assert local.get("/record").text.count("job.cancel") == 5
+
+
+def test_queues_and_schedules_are_paused_and_resumed_by_forms(
+    client: Client, local: Browser
+) -> None:
+    client.submit("k", queue="a/b ü")
+    client.schedule("s", "k", cron="@daily", tz="UTC")
+    for word, paused in (("pause", "local"), ("resume", None)):
+        page = seen(local.get("/queues"))
+        actions = [str(form["action"]) for form in page.of("form")]
+        local.form(next(each for each in actions if "a%2Fb" in each and each.endswith(word)))
+        assert client.queues()[0].paused_by == paused
+    for word, state in (("pause", "paused"), ("resume", "active")):
+        assert local.form(f"/schedules/s/{word}").header("location").startswith("/schedules/s")
+        assert client.get_schedule("s").state == state
+    local.form("/schedules/s/run")
+    assert client.jobs()[0].kind == "k"
+
+
+# Signing in ------------------------------------------------------------------------------------
+
+
+def test_a_page_leads_to_where_one_signs_in_and_back(app: Any, client: Client) -> None:
+    browser = Browser(app)
+    client.submit("k")
+    asked = browser.get("/jobs?q=x", accept="text/html")
+    assert (asked.status, asked.header("location")) == (303, "/login?next=%2Fjobs%3Fq%3Dx")
+    assert browser.form("/login", token="wrong").status == 400
+    signed = browser.form("/login", token=TEXTS[Scope.OPERATE], next="/jobs?q=x")
+    assert (signed.status, signed.header("location")) == (303, "/jobs?q=x")
+    cookie = signed.header("set-cookie")
+    assert {"HttpOnly", "Path=/", "SameSite=strict"} <= set(cookie.split("; "))
+    assert browser.get("/jobs").status == 200
+    assert browser.get("/record", accept="text/html").status == 403
+    assert browser.form("/jobs/1/cancel").status == 303
+    stolen = Browser(app)
+    stolen.cookies[COOKIE] = browser.cookies[COOKIE]
+    foreign = {"origin": "http://evil.example", "content-type": "text/plain"}
+    assert stolen.ask("POST", "/jobs/1/cancel", headers=foreign).status == 403
+    browser.form("/logout")
+    assert stolen.get("/jobs").status == 401
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "http://evil.example", "/\\evil", "/a\nb", ""])
+def test_signing_in_leads_nowhere_else(app: Any, path: str) -> None:
+    answer = Browser(app).form("/login", token=TEXTS[Scope.READ], next=path)
+    assert (answer.status, answer.header("location")) == (303, "/")
+
+
+def test_a_session_cookie_is_secure_where_the_connection_is(app: Any) -> None:
+    browser = Browser(app, scheme="https")
+    signed = browser.form("/login", token=TEXTS[Scope.READ])
+    assert "Secure" in signed.header("set-cookie").split("; ")
+
+
+# Mounting, weight, links ------------------------------------------------------------------------
+
+
+def test_mounted_below_a_path_every_link_stays_below_it(client: Client, app: Any) -> None:
+    client.submit("k")
+    client.schedule("s", "k", cron="@daily", tz="UTC")
+    browser = Browser(app, TEXTS[Scope.ADMIN], root_path="/ops/jobs")
+    for path in ("", "jobs", "jobs/1", "queues", "schedules", "schedules/s", "workers", "record"):
+        page = seen(browser.get(f"/ops/jobs/{path}"))
+        for tag, attributes in page.tags:
+            for name in ("href", "src", "action", "formaction"):
+                value = attributes.get(name) or "#"
+                assert value.startswith(("#", "?", "/ops/jobs/")), (tag, value)
+
+
+@pytest.mark.usefixtures("poisoned")
+def test_pages_are_light(admin: Browser) -> None:
+    """Without the pictures: there are none."""
+    sizes = {each.name: len(each.read_bytes()) for each in STATIC.iterdir()}
+    assert sizes["ui.js"] < 12_000
+    page = len(admin.get("/").body)
+    assert page + sum(sizes.values()) < 60_000
+
+
+def test_what_pages_are_made_of_is_there_and_has_another_address_when_it_changes(
+    admin: Browser,
+) -> None:
+    page = seen(admin.get("/"))
+    links = [each["href"] for each in page.of("link")] + [s["src"] for s in page.of("script")]
+    for link in links:
+        assert re.fullmatch(r"/static/[a-z.]+\?v=[0-9a-f]{12}", str(link))
+        assert admin.get(str(link)).status == 200
+
+
+def test_the_theme_is_what_one_chose(local: Browser) -> None:
+    assert "data-theme" not in local.get("/").text.split("<head>")[0]
+    local.form("/theme", theme="dark")
+    assert 'data-theme="dark"' in local.get("/").text
+    local.form("/theme", theme="<script>")
+    assert 'data-theme="dark"' in local.get("/").text
+
+
+def test_templates_hold_no_script_and_no_style_of_their_own() -> None:
+    for each in (files("timeball.web") / "templates").iterdir():
+        text = each.read_text("utf-8")
+        assert not re.search(r"\sstyle=|\son\w+=|<style|\|\s*safe", text), each.name
+        assert text.count("<script") == (each.name == "base.html")
