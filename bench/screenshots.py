@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from shutil import which
 from threading import Event, Thread
@@ -70,8 +71,8 @@ def dashboard() -> Iterator[tuple[str, Client]]:
 
 def pages(client: Client) -> dict[str, str]:
     failed = client.jobs(state=State.FAILED, limit=1)
-    done = next(job for job in client.jobs(kind="report.render", state=State.SUCCEEDED))
-    retried = next((j for j in client.jobs(state=State.SUCCEEDED, limit=500) if j.failures), done)
+    done = client.jobs(kind="report.render", state=State.SUCCEEDED, limit=1)[0]
+    retried = next((job for job in client.jobs(kind="hook.call", limit=500) if job.failures), done)
     return {
         "overview": "/",
         "jobs": "/jobs",
@@ -95,22 +96,20 @@ def pages(client: Client) -> dict[str, str]:
 
 def shoot(browser: Browser, url: str, found: dict[str, str], folder: Path) -> list[str]:
     faults: list[str] = []
-    for theme in ("light", "dark"):
-        for name, (width, height) in WIDTHS.items():
-            context = browser.new_context(
-                color_scheme=theme, viewport={"width": width, "height": height}
-            )
-            page = context.new_page()
-            page.on("console", lambda said: faults.append(said.text) if said.type == "error" else 0)
-            page.on("pageerror", lambda error: faults.append(str(error)))
-            for title, path in found.items():
-                page.goto(url + path, wait_until="load")
-                page.wait_for_timeout(LOOK_MS)
-                over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                if over > 0:
-                    faults.append(f"{title} {name}: {over} px too wide")
-                page.screenshot(path=folder / f"{title}-{name}-{theme}.png", full_page=True)
-            context.close()
+    for theme, (name, size) in product(("light", "dark"), WIDTHS.items()):
+        context = browser.new_context(
+            color_scheme=theme, viewport={"width": size[0], "height": size[1]}
+        )
+        page = context.new_page()
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else 0)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        for title, path in found.items():
+            page.goto(url + path, wait_until="load")
+            page.wait_for_timeout(LOOK_MS)
+            over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            faults += [f"{title} {name}: {over} px too wide"] if over > 0 else []
+            page.screenshot(path=folder / f"{title}-{name}-{theme}.png", full_page=True)
+        context.close()
     return faults
 
 
