@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from timeball import AsyncScheduler, Cancel, Context, Rate, Retry, Scheduler, Snooze
+from timeball import AsyncScheduler, Cancel, Context, Rate, Retry, Scheduler, Snooze, draft
 from timeball.core.history import JobHistory
 from timeball.core.states import State
 from timeball.engine.agenda import Agenda
@@ -163,3 +163,12 @@ def test_where_nobody_listens_there_is_nothing_to_ask(scheduler: Callable[..., S
 @pytest.mark.usefixtures("lines")
 def test_where_somebody_does_the_agenda_is_another(scheduler: Callable[..., Scheduler]) -> None:
     assert type(scheduler(1)._engine.agenda) is ToldAgenda
+
+
+def test_jobs_that_are_submitted_together_are_told_of_each(
+    lines: Callable[[], list[Transition]],
+) -> None:
+    with Scheduler(workers=2) as s:
+        first = draft(pow, 2, 2)
+        s.submit_all([first, draft(pow, 3, 2, after=[first])])
+    assert [line.event for line in lines()].count("submitted") == 2

@@ -12,7 +12,7 @@ from tests.cli.processes import temporary_home
 from timeball.action.registry import DEFAULT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LINES_MAX = 60
+LINES_MAX = 120  # two pages
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)

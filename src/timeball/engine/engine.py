@@ -112,7 +112,9 @@ class Engine:
         work = self._new_job(call, args, kwargs)
         if type(work.id) is str and self._named.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
-        self._take_in([work])
+        work.ready_ns = self.clock_ns()
+        self.agenda.inbox.append(work)
+        self._taken_in()
         return work
 
     def submit_all(self, drafts: Iterable[Draft]) -> list[Any]:
@@ -127,14 +129,14 @@ class Engine:
         self._named |= named
         if self.room is not None and works and self.crew.current() is None:
             self.room.take_more(len(works) - 1)
-        self._take_in(works)
-        return works
-
-    def _take_in(self, works: Sequence[Work]) -> None:
         now_ns = self.clock_ns()
         for work in works:
             work.ready_ns = now_ns
         self.agenda.inbox.extend(works)  # at once: an order to close comes before all or after all
+        self._taken_in()
+        return works
+
+    def _taken_in(self) -> None:
         self._ring()
         if self.closed:  # meanwhile: nobody may be left who would look
             with self.section.visit():

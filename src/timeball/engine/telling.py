@@ -8,7 +8,7 @@ released, and by the submitter for its own job.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -29,8 +29,16 @@ class _Inbox(deque[Work | Callable[[Agenda, int], object]]):
     def append(self, item: Work | Callable[[Agenda, int], object]) -> None:
         """Tell of a job before anybody else can know of it."""
         if isinstance(item, Work):
-            tell(Transition(Happening.SUBMITTED, item.id, item.name))
+            _tell_submitted(item)
         super().append(item)
+
+    def extend(self, items: Iterable[Work | Callable[[Agenda, int], object]]) -> None:
+        """Tell of several that are submitted together."""
+        works = list(items)
+        for item in works:
+            if isinstance(item, Work):
+                _tell_submitted(item)
+        super().extend(works)
 
 
 class ToldAgenda(Agenda):
@@ -89,6 +97,10 @@ class ToldAgenda(Agenda):
 def _ending_of(attempt: Attempt) -> Ending:
     assert attempt.end is not None
     return attempt.end.ending
+
+
+def _tell_submitted(work: Work) -> None:
+    tell(Transition(Happening.SUBMITTED, work.id, work.name))
 
 
 def _tell_begun(attempt: Attempt, limited_ns: int) -> None:
