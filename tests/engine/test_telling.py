@@ -11,9 +11,19 @@ from threading import Event
 
 import pytest
 
-from timeball import AsyncScheduler, Cancel, Context, Rate, Retry, Scheduler, Snooze, draft
+from timeball import (
+    AsyncScheduler,
+    Cancel,
+    Context,
+    Rate,
+    Retry,
+    Scheduler,
+    Snooze,
+    chain,
+    draft,
+)
 from timeball.core.history import JobHistory
-from timeball.core.states import State
+from timeball.core.states import Ending, State
 from timeball.engine.agenda import Agenda
 from timeball.engine.telling import ToldAgenda
 from timeball.observe.transitions import LOGGER, Happening, Transition
@@ -172,3 +182,17 @@ def test_jobs_that_are_submitted_together_are_told_of_each(
         first = draft(pow, 2, 2)
         s.submit_all([first, draft(pow, 3, 2, after=[first])])
     assert [line.event for line in lines()].count("submitted") == 2
+
+
+def test_jobs_that_are_spawned_are_told_too(
+    lines: Callable[[], list[Transition]],
+) -> None:
+    def split(ctx: Context) -> None:
+        ctx.spawn(int)
+
+    with Scheduler() as s:
+        s.submit_all(chain(draft(int), draft(split)))
+    told = Counter(line.event for line in lines())
+    assert told[Happening.SUBMITTED] == 3
+    assert told[Ending.AWAITED] == 1
+    assert told[Ending.SUCCEEDED] == 3

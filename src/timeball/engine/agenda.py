@@ -12,10 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from timeball.core.dependencies import Sentence, needs_of
 from timeball.core.limiter import Limiter
 from timeball.core.makespan import Cause
-from timeball.core.outcomes import Raised, Snoozed
+from timeball.core.outcomes import Raised, Snoozed, Stopped
 from timeball.core.rate import NS_PER_S
 from timeball.core.records import CancelAnswer
 from timeball.core.retry import RetryBudget
@@ -24,8 +23,9 @@ from timeball.engine.calls import settlement_of
 from timeball.engine.due import Due
 from timeball.engine.handles import NEVER_NS, SUCCESS, Attempt, End, Work
 from timeball.engine.idleness import Idleness
+from timeball.engine.kinship import Kinship
 from timeball.engine.lanes import Lanes
-from timeball.engine.runner import Done, Ended, Lost
+from timeball.engine.runner import Done, Ended, Lost, Spawning
 from timeball.engine.tally import Tally
 
 _PENDING: Final = State.PENDING
@@ -36,7 +36,7 @@ _SUCCEEDED: Final = State.SUCCEEDED
 _AGAIN: Final = frozenset({Ending.RETRIED, Ending.SNOOZED, Ending.RELEASED, Ending.LOST})
 
 
-class Agenda:
+class Agenda(Kinship):
     """The jobs of one scheduler.
 
     Args:
@@ -80,7 +80,6 @@ class Agenda:
         """When to be asked again, unless something happens before."""
         self.tally = Tally()
         self._decided: list[Work] = []
-        """Parents that have ended and whose children are being told."""
         self._lanes, self._limiter, self._budget = lanes, limiter, budget
         self._draw = draw
         self._on_end = on_end
@@ -145,13 +144,18 @@ class Agenda:
         self.tally.waiting += work.state is _WAITING
         if self.refuses:
             self._close(work, Ending.CANCELLED, "the scheduler was shut down", now_ns)
-            return
-        if more is not None and more.after:
+        elif more is not None and more.after:
             self._link(work, now_ns)
         elif work.state is _SCHEDULED and more is not None:
             self._due.add(more.due_ns, work)
         else:
             self._lanes.add(work)
+
+    def _admit(self, work: Work, now_ns: int) -> None:
+        # What runs while all is brought to its end may spawn as before.
+        refuses, self.refuses = self.refuses, False
+        self._take(work, now_ns)
+        self.refuses = refuses
 
     # Starting
 
@@ -237,6 +241,11 @@ class Agenda:
             work.state = _SUCCEEDED
             if work.more is not None or self.watched or self._on_end or not tally.open:
                 self._tell(work, now_ns)
+        elif isinstance(said, Spawning):
+            unwanted = self.ends or work.cancel_requested
+            refused = Stopped("cancelled") if unwanted else self._await(attempt, said, now_ns)
+            if refused is not None:
+                self._settle(attempt, refused, now_ns)
         else:
             self._settle(attempt, said, now_ns)
 
@@ -306,45 +315,6 @@ class Agenda:
                 self._release(now_ns)
         if not self.tally.open and self.when_idle:
             self._tell_idle()
-
-    # Dependencies
-
-    def _link(self, work: Work, now_ns: int) -> None:
-        more = work.with_more()
-        more.needs = needs_of(more.after.values())
-        for parent in more.after:
-            if parent.state in TERMINAL:
-                self._decide(work, parent, now_ns)
-            else:
-                parent.with_more().children.append(work)
-
-    def _release(self, now_ns: int) -> None:
-        # The list grows meanwhile by the children that are ruled out: a chain may be long.
-        for parent in self._decided:
-            assert parent.more is not None
-            for child in parent.more.children:
-                self._decide(child, parent, now_ns)
-            parent.more.children = []
-        self._decided.clear()
-
-    def _decide(self, child: Work, parent: Work, now_ns: int) -> None:
-        """Tell a child that waits how one of its parents has ended."""
-        more = child.with_more()
-        sentence = more.told(parent) if child.state is _WAITING else Sentence.WAIT
-        if sentence is Sentence.RELEASE:
-            self._free_child(child, more.due_ns, now_ns)
-        elif sentence is not Sentence.WAIT:
-            ending = Ending.SKIPPED if sentence is Sentence.SKIP else Ending.FAILED
-            self._close(child, ending, f"job {parent.id} {parent.state}", now_ns)
-
-    def _free_child(self, work: Work, due_ns: int, now_ns: int) -> None:
-        self.tally.waiting -= 1
-        if due_ns > now_ns:
-            work.state = _SCHEDULED
-            self.tally.scheduled += 1
-            self._due.add(due_ns, work)
-        else:
-            self._enter(work, now_ns)
 
     # From outside, under the lock
 

@@ -8,14 +8,15 @@ from contextvars import Context as Variables
 from typing import Any, Final
 from uuid import uuid5
 
-from timeball.action.context import NOTHING_LENT, Context, Lent
+from timeball.action.context import Context, Lent
 from timeball.action.parents import ParentJob
 from timeball.action.python import failure, steered
 from timeball.core.outcomes import Raised, Run, Unbegun, decide
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending, State
 from timeball.engine.handles import Attempt, Work
-from timeball.engine.runner import Done, Ended, Lost
+from timeball.engine.runner import Done, Ended, Lost, Spawning
+from timeball.engine.spawning import Brood, end_of
 
 DONE: Final = Done()
 """Returned None, as many do."""
@@ -29,13 +30,18 @@ def carry_out(attempt: Attempt) -> Ended:
     work = attempt.work
     form, kwargs = work.form, work.kwargs
     try:
+        if work.more is not None and work.more.spawned:
+            return end_of(work)
         variables = work.context
         # A copy each: what one attempt sets, the next one must not see.
         run = Variables().run if variables is None else variables.copy().run
         if kwargs is None and form.context is None:
             value = run(form.call, *work.args)
         else:
-            value = run(form.call, *work.args, **_keywords(attempt))
+            brood = None if form.context is None else Brood(work)
+            value = run(form.call, *work.args, **_keywords(attempt, brood))
+            if brood is not None:
+                return brood.joined(DONE if value is None else _said(value))
         return DONE if value is None else _said(value)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         return failure(error, form.retry)
@@ -52,14 +58,18 @@ async def carry_out_async(attempt: Attempt) -> Ended:
         # Before its task took a step, so that nothing has cancelled that.
         if attempt.stop is not None and attempt.stop.raised:
             return Unbegun("stopped")
+        if work.more is not None and work.more.spawned:
+            return end_of(work)
+        brood = None if form.context is None else Brood(work)
         if work.kwargs is None and form.context is None and timeout_s is None:
             value = await form.call(*work.args)
         elif timeout_s is None:  # a timer costs more than all the rest
-            value = await form.call(*work.args, **_keywords(attempt))
+            value = await form.call(*work.args, **_keywords(attempt, brood))
         else:
             async with asyncio.timeout(timeout_s) as scope:
-                value = await form.call(*work.args, **_keywords(attempt))
-        return DONE if value is None else _said(value)
+                value = await form.call(*work.args, **_keywords(attempt, brood))
+        said = DONE if value is None else _said(value)
+        return said if brood is None else brood.joined(said)
     except BaseException as error:  # noqa: BLE001 - a job may raise SystemExit too
         if isinstance(error, asyncio.CancelledError) and stopped(attempt):
             return Unbegun("stopped")
@@ -114,12 +124,12 @@ def settlement_of(attempt: Attempt, said: Ended, draw: float) -> Settlement:
             ending, reason = Ending.FAILED, "lost" if form.once else "quarantined"
         attempt.work.outcome = Raised(error_type="Lost", error=said.text, again=True, reason=reason)
         return Settlement(*turn[:4], ending, reason=reason)
-    assert not isinstance(said, Done)
+    assert not isinstance(said, Done | Spawning)
     run = Run(attempt.started_ns / 1e9, (attempt.ended_ns - attempt.started_ns) / 1e9)
     return decide(turn, said, run, form.retry, draw)
 
 
-def _keywords(attempt: Attempt) -> dict[str, Any]:
+def _keywords(attempt: Attempt, brood: Brood | None) -> dict[str, Any]:
     work = attempt.work
     form, kwargs = work.form, dict(work.kwargs or ())
     if form.context is not None:
@@ -130,14 +140,15 @@ def _keywords(attempt: Attempt) -> dict[str, Any]:
             timeout_s=form.timeout_s,
             occurrence=None,
             monotonic=time.monotonic,
-            lent=_lent(work),
+            lent=_lent(work, brood),
         )
     return kwargs
 
 
-def _lent(work: Work) -> Lent:
+def _lent(work: Work, brood: Brood | None) -> Lent:
     after = work.more.after if work.more is not None else ()
-    return Lent(parents=lambda: [_parent(each) for each in after]) if after else NOTHING_LENT
+    spawn = None if brood is None or work.form.once else brood.add
+    return Lent(parents=lambda: [_parent(each) for each in after], spawn=spawn)
 
 
 def _parent(work: Work) -> ParentJob:

@@ -14,21 +14,41 @@ NewJob = Callable[[Any, tuple[Any, ...], dict[str, Any]], Work]
 """Makes a job of a callable, its arguments by position, and those by name with the options."""
 
 
+class Drafted:
+    """Makes jobs of drafts, each of which may name those before it."""
+
+    def __init__(self, new_job: NewJob) -> None:
+        self.works: list[Work] = []
+        """New jobs that nobody else knows yet, in the order of their drafts."""
+        self._new_job = new_job
+        self._made: dict[object, Work] = {}
+
+    def add(self, given: Draft) -> None:
+        """Make one more.
+
+        Raises:
+            UsageError: It can never work, and what to write instead.
+        """
+        made = self._made
+        if given.uuid in made:
+            raise UsageError(f"{given!r} is here already: leave uuid out, or write another")
+        work = self._new_job(given.job, given.args, _with_parents(given.arguments, made))
+        if isinstance(work.id, str) and work.id in made:
+            raise UsageError(f"id {work.id!r} is in the submission twice: write another one")
+        made[work.id] = made[given.uuid] = work
+        self.works.append(work)
+
+
 def drafted(drafts: Sequence[Draft], new_job: NewJob) -> list[Work]:
     """Return new jobs that nobody else knows yet, in the order of their drafts.
 
     Raises:
         UsageError: One of them can never work, and what to write instead.
     """
-    made: dict[object, Work] = {}
-    works: list[Work] = []
+    made = Drafted(new_job)
     for each in drafts:
-        work = new_job(each.job, each.args, _with_parents(each.arguments, made))
-        if isinstance(work.id, str) and work.id in made:
-            raise UsageError(f"id {work.id!r} is in the submission twice: write another one")
-        made[work.id] = made[each.uuid] = work
-        works.append(work)
-    return works
+        made.add(each)
+    return made.works
 
 
 def _with_parents(arguments: Mapping[str, Any], made: Mapping[object, Work]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Engine:
         if options.limit is not None and options.strict == "observed":
             self.carry_out = self._carry_out_on_time
             self.carry_out_async = self._carry_out_on_time_async
-        self._new_job = Submission(self, handle, options=options, runner=runner).work
+        self.new_job = Submission(self, handle, options=options, runner=runner).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
         self._changes_max = CHANGES
@@ -109,7 +109,7 @@ class Engine:
         """Add a job and return its handle; takes no lock, and does not wait for room."""
         if self.closed:
             raise self.refusal()
-        work = self._new_job(call, args, kwargs)
+        work = self.new_job(call, args, kwargs)
         if type(work.id) is str and self._named.setdefault(work.id, work) is not work:
             raise UsageError(f"a job {work.id!r} is here already: write another id")
         work.ready_ns = self.clock_ns()
@@ -121,7 +121,7 @@ class Engine:
         """Add jobs with edges among them, all or none, and return their handles."""
         if self.closed:
             raise self.refusal()
-        works = drafted(together(drafts), self._new_job)
+        works = drafted(together(drafts), self.new_job)
         named = {work.id: work for work in works if isinstance(work.id, str)}
         taken = next((name for name in named if name in self._named), None)
         if taken is not None:

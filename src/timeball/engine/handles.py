@@ -44,6 +44,11 @@ class Home(Protocol):
         """Carries out an attempt on this event loop; never raises."""
         ...
 
+    @property
+    def new_job(self) -> Callable[..., Work]:
+        """Makes a job that nobody else knows yet."""
+        ...
+
     def submitted(self, job_id: int | str) -> Work | None:
         """Return a job by its id."""
         ...
@@ -100,7 +105,8 @@ class More:
 
     __slots__ = (
         "after", "cancel_ns", "children", "crashes", "delay_s", "due_ns", "failures",
-        "first_due_ns", "later", "needs", "ready_ns", "ruled_out", "snoozes", "turn",
+        "first_due_ns", "kept", "later", "needs", "ready_ns", "ruled_out", "snoozes", "spawned",
+        "turn",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -109,6 +115,10 @@ class More:
         self.needs: Needs | None = None
         """What a waiting job still waits for."""
         self.children: list[Work] = []
+        """Those that come after it, and who has spawned it."""
+        self.spawned: tuple[Work, ...] = ()
+        self.kept: Any = None
+        """What it returned, where it waits for those."""
         self.due_ns = self.first_due_ns = 0
         self.delay_s = 0.0
         self.failures = 0
@@ -125,7 +135,7 @@ class More:
     def told(self, parent: Work) -> Sentence:
         """Return what follows for a waiting job from how one of its parents has ended."""
         assert self.needs is not None, "it was never linked"
-        rule = self.after[parent]
+        rule = self.after.get(parent, Rule.ALL_DONE)  # it has spawned the others
         self.needs = self.needs.after(rule, met=is_met(rule, parent.state))
         return self.needs.sentence(self.ruled_out)
 

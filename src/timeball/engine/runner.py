@@ -25,7 +25,15 @@ class Lost:
     text: str
 
 
-Ended = Done | Lost | Raised | Snoozed | Stopped | Unbegun
+@dataclass(frozen=True, slots=True)
+class Spawning:
+    """The callable returned, and waits for the jobs that it has spawned before that counts."""
+
+    value: Any
+    works: tuple[Any, ...]
+
+
+Ended = Done | Lost | Raised | Snoozed | Spawning | Stopped | Unbegun
 """How one attempt ended: as for the durable worker, but that results stay objects."""
 
 

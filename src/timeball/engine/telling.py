@@ -87,6 +87,10 @@ class ToldAgenda(Agenda):
             self._refused_ns = now_ns
         return attempt
 
+    def _adopt(self, spawned: Work, by: Work, now_ns: int) -> None:
+        self.outbox.append(partial(_tell_submitted, spawned))
+        super()._adopt(spawned, by, now_ns)
+
     def _close(self, work: Work, ending: Ending, reason: str, now_ns: int) -> None:
         place = len(self.outbox)
         super()._close(work, ending, reason, now_ns)

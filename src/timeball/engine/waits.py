@@ -124,7 +124,7 @@ def is_hopeless(
             return True
         if work.state is State.RUNNING:
             return work.last in hopeful
-        after = work.more.after if work.more else ()
+        after = (*work.more.after, *work.more.spawned) if work.more else ()
         return bool(agenda.free or hopeful) and all(map(may_end, after))
 
     found = True

@@ -26,7 +26,7 @@ from timeball.core.records import Turn
 from timeball.core.retry import Retry
 from timeball.engine.process_child import say
 from timeball.engine.processes import Processes
-from timeball.engine.runner import Done, Lost, Runner
+from timeball.engine.runner import Done, Lost, Runner, Spawning
 from timeball.observe.transitions import LogFormat, configure
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def run_apart(
     given = (turn, tuple(parents))
     ended = runner.carry_out(attempt, given, {}, timeout_s=timeout_s, stop=stop, retry=_RETRY)
     if not isinstance(ended, Done):
+        assert not isinstance(ended, Spawning), "a scheduler's own"
         return ended
     outcome: Outcome = ended.value
     return outcome
