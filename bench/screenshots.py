@@ -107,7 +107,8 @@ def shoot(browser: Browser, url: str, found: dict[str, str], folder: Path) -> li
             page.goto(url + path, wait_until="load")
             page.wait_for_timeout(LOOK_MS)
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            faults += [f"{title} {name}: {over} px too wide"] if over > 0 else []
+            if over > 0:
+                faults.append(f"{title} {name}: {over} px too wide")
             page.screenshot(path=folder / f"{title}-{name}-{theme}.png", full_page=True)
         context.close()
     return faults
