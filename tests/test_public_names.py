@@ -4,7 +4,7 @@ import sys
 import timeball
 
 NAMES = {
-    "AsyncClient", "AsyncScheduler", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
+    "AsyncClient", "AsyncScheduler", "Batch", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
     "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry",
     "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
     "TimeballError", "UsageError", "__version__", "chain", "chord", "command", "connect",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from timeball.action.secret import Secret as Secret
     from timeball.action.sql_kind import sql as sql
     from timeball.client import AsyncClient as AsyncClient
+    from timeball.client import Batch as Batch
     from timeball.client import Client as Client
     from timeball.client import Handle as Handle
     from timeball.client import connect as connect
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AsyncClient": "client",
+    "Batch": "client",
     "AsyncScheduler": "engine.async_scheduler",
     "Cancel": "action.context",
     "CancelAnswer": "core.records",

@@ -133,8 +133,11 @@ def test_the_counts_of_a_batch_are_those_of_all_its_jobs(world: World) -> None:
     }
     assert (found.jobs, found.ended, found.gone) == (8, 3, 0)
     assert found.progress == 3 / 8
-    left = world.store.batch_left(whole.uuid)
-    assert left == [later.uuid, waiting.uuid, *(each.uuid for each in reversed(jobs[3:]))]
+    left = [later.uuid, waiting.uuid, *(each.uuid for each in reversed(jobs[3:]))]
+    assert world.store.batch_left(whole.uuid) == [
+        (whole.uuid, True),
+        *((uuid, False) for uuid in left),
+    ]
     world.store.revive([jobs[1].uuid])
     assert world.store.batch(whole.uuid).states[State.PENDING] == 3
 

@@ -13,8 +13,12 @@ from timeball.action.draft import Draft
 from timeball.action.draft_specs import draft_specs
 from timeball.action.job_call import JobCall
 from timeball.action.job_specs import job_spec
+from timeball.client.async_batches import AsyncBatch
+from timeball.client.batches import Batch
+from timeball.client.handles import Handle
 from timeball.client.schedules import Backfill
-from timeball.client.sync import Client, Handle, Waiting
+from timeball.client.sync import Client, Waiting
+from timeball.core.batches import BatchLine
 from timeball.core.limits import Limit
 from timeball.core.notes import LogLine
 from timeball.core.queues import Queue
@@ -72,6 +76,19 @@ class AsyncClient:
         specs = draft_specs(drafts)
         added = await self.client.within("submit_within_async")(connection, specs)
         return [Handle(self.client, job.uuid, job.id) for job in added]
+
+    def batch(self, name: str = "", **options: Any) -> AsyncBatch:
+        """See `Client.batch`; its block is an `async with`."""
+        return AsyncBatch(self.client.batch(name, **options))
+
+    async def get_batch(self, batch: AsyncBatch | Batch | UUID) -> AsyncBatch:
+        """See `Client.get_batch`."""
+        uuid = batch if isinstance(batch, UUID) else batch.uuid
+        return AsyncBatch(await asyncio.to_thread(self.client.get_batch, uuid))
+
+    async def batches(self, *, limit: int = 50, before_id: int | None = None) -> list[BatchLine]:
+        """See `Client.batches`."""
+        return await asyncio.to_thread(self.client.batches, limit=limit, before_id=before_id)
 
     async def cancel(self, job: Handle | UUID) -> CancelAnswer:
         """See `Client.cancel`."""

@@ -13,7 +13,7 @@ from timeball.errors import UsageError
 from timeball.store.base import Store
 
 if TYPE_CHECKING:
-    from timeball.client.sync import Handle
+    from timeball.client.handles import Handle
 
 PART_MAX: Final = 1_000
 """Jobs changed in one transaction."""

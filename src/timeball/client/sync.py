@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -19,6 +18,8 @@ from timeball.action.draft_specs import draft_specs
 from timeball.action.job_call import JobCall
 from timeball.action.job_specs import OPTIONS, job_spec, job_specs
 from timeball.chance import new_uuid
+from timeball.client.batches import Batches
+from timeball.client.handles import Handle, uuid_of
 from timeball.client.limits import Limits
 from timeball.client.operator import Operator
 from timeball.client.queues import Queues
@@ -35,28 +36,7 @@ LOOK_MAX: Final = 1_000
 """Jobs asked about at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A submitted job."""
-
-    client: Client
-    uuid: UUID
-    id: int
-
-    def job(self) -> Job:
-        """Return the job as it is now."""
-        return self.client.get(self.uuid)
-
-    def wait(self, timeout_s: float | None = None) -> Job:
-        """Return the job once it has ended. See `Client.wait`."""
-        return self.client.wait([self], timeout_s)[0]
-
-    def cancel(self) -> CancelAnswer:
-        """Keep it from starting, or ask it to stop. See `Client.cancel`."""
-        return self.client.cancel(self)
-
-
-class Client(Schedules, Operator, Limits, Queues):
+class Client(Schedules, Operator, Batches, Limits, Queues):
     """A program's access to a store. Usable as a context manager, from any thread.
 
     Args:
@@ -307,8 +287,3 @@ class Waiting:
     def jobs(self) -> list[Job]:
         """Return the jobs in the order in which they were asked for."""
         return [self._store.get(uuid) for uuid in self._uuids]
-
-
-def uuid_of(job: Handle | UUID) -> UUID:
-    """Return the uuid of a job given by its handle or its uuid."""
-    return job.uuid if isinstance(job, Handle) else job

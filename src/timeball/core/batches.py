@@ -138,7 +138,8 @@ class MemberAttempt(NamedTuple):
 
     began_at: float
     ran_s: float
-    worker: int | None
+    delay_s: float = 0.0
+    """The wait that was prescribed before it."""
 
 
 class Member(NamedTuple):

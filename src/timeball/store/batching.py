@@ -63,8 +63,11 @@ class Batching(Protocol):
         """Return a page of batches, newest first."""
         ...
 
-    def batch_left(self, batch: UUID) -> list[UUID]:
-        """Return the jobs of a batch that have not ended, the newest first."""
+    def batch_left(self, batch: UUID) -> list[tuple[UUID, bool]]:
+        """Return what of a batch has not ended: its jobs and batches, and which of these each is.
+
+        The batches first, the batch itself among them, then the jobs; each the newest first.
+        """
         ...
 
     def batch_members(self, batch: UUID) -> list[Member]:

@@ -137,12 +137,14 @@ class MemoryBatches(MemoryOperator, ABC):
             page = islice((r for r in rows if before_id is None or r.id < before_id), limit)
             return [_line(row) for row in page]
 
-    def batch_left(self, batch: UUID) -> list[UUID]:
+    def batch_left(self, batch: UUID) -> list[tuple[UUID, bool]]:
         """See `Batching.batch_left`."""
         with self._lock:
-            found = sorted(self._members(self._batch_row(batch)), reverse=True)
+            whole = self._batch_row(batch)
+            nodes = sorted((row.id for row in self._nodes(whole)), reverse=True)
+            found = [*nodes, *sorted(self._members(whole), reverse=True)]
             rows = [self._rows[job] for job in found if job in self._rows]
-            return [row.spec.uuid for row in rows if row.state not in TERMINAL]
+            return [(r.spec.uuid, r.spec.kind == BATCH) for r in rows if r.state not in TERMINAL]
 
     def batch_members(self, batch: UUID) -> list[Member]:
         """See `Batching.batch_members`."""
@@ -261,7 +263,7 @@ def _member(row: Row) -> Member:
                 entered.get(turn, how.began_at),
                 how.began_at,
                 how.ran_s,
-                row.grants[turn].worker if turn in row.grants else None,
+                row.endings[turn - 1].how.delay_s if turn - 1 in row.endings else 0.0,
             )
             for turn, how in attempts
             if how.began_at is not None

@@ -94,9 +94,9 @@ class PostgresBatches(ABC):
         rows = self._run("batches", limit=limit, before_id=before_id, most=COUNT_MAX)
         return [_line(*row) for row in rows]
 
-    def batch_left(self, batch: UUID) -> list[UUID]:
+    def batch_left(self, batch: UUID) -> list[tuple[UUID, bool]]:
         """See `Batching.batch_left`."""
-        return [row[0] for row in self._run("batch_left", batch=batch)]
+        return [(uuid, is_batch) for uuid, is_batch in self._run("batch_left", batch=batch)]
 
     def batch_members(self, batch: UUID) -> list[Member]:
         """See `Batching.batch_members`."""
@@ -131,7 +131,7 @@ def _member(*row: Any) -> Member:
         name=name,
         edges=tuple(MemberEdge(parent, Rule(rule), met) for parent, rule, met in json.loads(edges)),
         attempts=tuple(
-            MemberAttempt(turn, Ending(event), queued_at, began_at, ran_s or 0.0, worker)
-            for turn, event, queued_at, began_at, ran_s, worker in json.loads(attempts)
+            MemberAttempt(turn, Ending(event), *instants)
+            for turn, event, *instants in json.loads(attempts)
         ),
     )

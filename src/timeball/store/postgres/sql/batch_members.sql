@@ -18,7 +18,8 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.state, jobs.turn, jobs.reason,
     ), (
         SELECT coalesce(jsonb_agg(jsonb_build_array(ended.turn, ended.event,
             extract(epoch FROM coalesce(again.at, first.at, ended.began_at)),
-            extract(epoch FROM ended.began_at), ended.ran_s, ended.worker) ORDER BY ended.turn),
+            extract(epoch FROM ended.began_at), coalesce(ended.ran_s, 0),
+            coalesce(again.delay_s, 0)) ORDER BY ended.turn),
             '[]')::text
         FROM timeball.ended
         LEFT JOIN timeball.entry AS again

@@ -1,0 +1,96 @@
+"""What a store knows of a batch gives the figures that a scheduler has of its own."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timeball.core.batch_report import attempts_of, batch_report, critical_path, record_of
+from timeball.core.batches import BATCH, Member, MemberAttempt, MemberEdge
+from timeball.core.dependencies import Rule, RuledOut
+from timeball.core.makespan import Cause
+from timeball.core.states import Ending, State
+
+START = 1_700_000_000.0
+
+
+def member(id_: int, *attempts: MemberAttempt, after: tuple[int, ...] = (), batch: bool = False):
+    rule = Rule.MEMBER if batch else Rule.ALL_SUCCESS
+    return Member(
+        id=id_,
+        uuid=uuid4(),
+        kind=BATCH if batch else "a",
+        state=State.SUCCEEDED,
+        turn=1,
+        reason=None,
+        ruled_out=RuledOut.SKIP,
+        name="",
+        edges=tuple(MemberEdge(parent, rule, met=True) for parent in after),
+        attempts=attempts,
+    )
+
+
+def ran(began_s: float, ran_s: float, queued_s: float | None = None, delay_s: float = 0.0):
+    queued_at = START + (began_s if queued_s is None else queued_s)
+    return MemberAttempt(1, Ending.SUCCEEDED, queued_at, START + began_s, ran_s, delay_s)
+
+
+def test_the_figures_of_a_small_batch() -> None:
+    members = [
+        member(1, ran(0, 2)),
+        member(2, ran(0, 1)),
+        member(3, ran(1, 2, queued_s=0)),
+        member(4, ran(3.5, 1, queued_s=3), after=(5,)),
+        member(5, after=(1, 2, 3), batch=True),
+    ]
+    report = batch_report(members)
+    assert (report.workers, report.jobs, report.attempts) == (2, 4, 4)
+    assert report.makespan_ns == 4_500_000_000
+    assert report.bound.ns == 3_500_000_000  # 5 s of work before the last second, in two slots
+    assert str(report.bound.binding) == "before-work"
+    assert [each.id for each in critical_path(members)] == [1, 4]
+    causes = {cause: ns for cause, ns in report.ledger.causes.items() if ns}
+    assert causes == {Cause.DISPATCH: 1_000_000_000, Cause.DEPENDENCY: 1_000_000_000} | {
+        Cause.QUEUE: 1_000_000_000
+    }
+
+
+def test_of_a_batch_that_has_not_begun_there_is_a_report() -> None:
+    report = batch_report([member(1), member(2, after=(1,), batch=True)])
+    assert (report.makespan_ns, report.jobs, report.attempts) == (0, 1, 0)
+    assert critical_path([member(1)]) == []
+    assert batch_report([member(1, batch=True)]).jobs == 0
+
+
+def test_a_retry_counts_with_the_wait_before_it() -> None:
+    again = MemberAttempt(2, Ending.SUCCEEDED, START + 3, START + 3, 1.0, 2.0)
+    report = batch_report([member(1, ran(0, 1), again)])
+    assert report.makespan_ns == report.bound.ns == 4_000_000_000
+    assert report.ledger.causes[Cause.RETRY] == 2_000_000_000
+
+
+def test_clocks_that_disagree_are_no_proof_of_anything() -> None:
+    early = member(2, ran(0.5, 1), after=(1,))  # begun, by its worker's clock, before 1 had ended
+    report = batch_report([member(1, ran(0, 1)), early])
+    assert report.efficiency <= 1.0
+
+
+times = st.floats(0, 100).map(lambda s: round(s, 3))
+jobs = st.lists(st.tuples(times, times, times), max_size=30)
+
+
+@given(jobs)
+def test_no_slot_does_two_things_and_the_ledger_balances(drawn: list[tuple[float, ...]]) -> None:
+    members = [
+        member(n, ran(began, long, queued_s=began - wait), after=() if n < 3 else (n - 2,))
+        for n, (began, long, wait) in enumerate(drawn)
+    ]
+    attempts = attempts_of(members)
+    assert [each.started_ns for each in attempts] == sorted(each.started_ns for each in attempts)
+    report = batch_report(members)
+    total = report.ledger.running_ns + sum(report.ledger.causes.values())
+    assert total == report.workers * report.makespan_ns
+    assert all(ns >= 0 for ns in report.ledger.causes.values())
+    assert record_of(members).workers <= max(1, len(drawn))
