@@ -4,8 +4,8 @@ import sys
 import timeball
 
 NAMES = {
-    "AsyncClient", "AsyncScheduler", "Batch", "Cancel", "CancelAnswer", "Client", "Context", "DeadlockError",
-    "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry",
+    "AsyncClient", "AsyncScheduler", "Batch", "Cancel", "CancelAnswer", "Client", "Context",
+    "DeadlockError", "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry",
     "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
     "TimeballError", "UsageError", "__version__", "chain", "chord", "command", "connect",
     "connect_async", "cron", "draft", "group", "http", "job", "sql",
