@@ -5,8 +5,8 @@ import timeball
 
 NAMES = {
     "AsyncClient", "AsyncScheduler", "Batch", "Cancel", "CancelAnswer", "Client", "Context",
-    "DeadlockError", "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate", "Retry",
-    "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
+    "DeadlockError", "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate",
+    "Retry", "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
     "TimeballError", "UsageError", "__version__", "chain", "chord", "command", "connect",
     "connect_async", "cron", "draft", "group", "http", "job", "sql",
 }  # fmt: skip
