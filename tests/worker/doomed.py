@@ -36,7 +36,7 @@ from timeball.worker.sweeper import Sweeper
 from timeball.worker.ticker import Ticker
 
 LEASE_S = 1.0
-KINDS = ("ends", "retries", "fails", "snoozes", "writes", "stays")
+KINDS = ("ends", "retries", "fails", "snoozes", "writes", "spawns", "stays")
 
 
 def names() -> dict[str, str]:
@@ -89,13 +89,18 @@ def add_plain(registry: Registry, mark: Callable[[tb.Context], None]) -> None:
         return tb.Snooze(0.02) if context.attempt == 1 else None
 
 
-def add_others(registry: Registry, mark: Callable[[tb.Context], None], *, dying: bool) -> None:
-    """A kind that writes in the database, and one that goes on where the process is to die."""
+def add_others(registry: Registry, mark: Callable[..., None], *, dying: bool) -> None:
+    """Kinds that write in the database, spawn, and go on where the process is to die."""
 
     @registry.job(name="writes", transactional=True)
     def writes(context: tb.Context) -> None:
         mark(context)
         context.connection.execute("INSERT INTO public.effect VALUES (%s)", [context.id])
+
+    @registry.job(name="spawns")
+    def spawns(context: tb.Context) -> None:
+        mark(context, alone=True)  # its last turn calls nothing
+        context.spawn("ends", after=[context.spawn("ends")])
 
     @registry.job(name="stays")
     async def stays(context: tb.Context) -> None:
@@ -110,8 +115,8 @@ def main(dsn: str, folder: Path, *point: str) -> None:
         doom(*point)
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def mark(context: tb.Context) -> None:
-        os.write(effects, f"{context.id} {context.turn}\n".encode())
+    def mark(context: tb.Context, *, alone: bool = False) -> None:
+        os.write(effects, f"{context.id}{'' if alone else f' {context.turn}'}\n".encode())
 
     registry = Registry()
     add_plain(registry, mark)

@@ -17,6 +17,7 @@ _BY_EXPIRY = {"worker died", "quarantined", "lost"}
 _COUNTERS = {
     Ending.RETRIED: families.RETRIES,
     Ending.SNOOZED: families.SNOOZES,
+    Ending.AWAITED: families.AWAITS,
     Ending.RELEASED: families.RELEASES,
     Ending.LOST: families.CRASHES,
 }

@@ -66,6 +66,7 @@ POINTS = (
     Point("notify"),
     Point("suspend"),
     Point("link"),
+    Point("spawn"),
     Point("move_in"),
 )
 

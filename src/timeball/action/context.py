@@ -7,14 +7,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Self
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from uuid import UUID, uuid5
 
+from timeball.action.draft import Draft, draft
 from timeball.action.notebook import Key, Notebook
 from timeball.action.parents import ParentJob
 from timeball.core.records import Turn
 from timeball.core.retry import WAIT_LIMIT_S
 from timeball.errors import UsageError
+
+if TYPE_CHECKING:  # it has a kind, which knows contexts
+    from timeball.action.job_call import JobCall
 
 _log = logging.getLogger("timeball.job")
 
@@ -112,6 +116,9 @@ class Lent(NamedTuple):
     notebook: Notebook | None = None
     """Where it is kept what the job says."""
 
+    spawn: Callable[[Draft], None] | None = None
+    """Takes a job that is to be added once this one has succeeded."""
+
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
     """A job's logger. Call it, as in ``ctx.log("halfway")``, and the line is kept with the job."""
@@ -151,8 +158,8 @@ class Context:
     """
 
     __slots__ = (
-        "_deadline", "_lent", "_monotonic", "attempt", "id", "job_id", "kind", "occurrence", "stop",
-        "timeout_s", "turn",
+        "_deadline", "_lent", "_monotonic", "_spawned", "attempt", "id", "job_id", "kind",
+        "occurrence", "stop", "timeout_s", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -174,6 +181,7 @@ class Context:
         self.occurrence = occurrence
         self.stop = stop
         self._lent = lent
+        self._spawned = 0
         self._monotonic = monotonic
         self._deadline = math.inf if timeout_s is None else monotonic() + timeout_s
 
@@ -206,6 +214,39 @@ class Context:
         In a worker that is a query: in a coroutine write ``await asyncio.to_thread(ctx.parents)``.
         """
         return [] if self._lent.parents is None else self._lent.parents()
+
+    def spawn(
+        self, job: Callable[..., Any] | str | JobCall, /, *args: Any, **arguments: Any
+    ) -> Draft:
+        """Add a job that this one waits for, and return it as a draft, for the `after` of others.
+
+        It is added when this attempt has succeeded, in the same commit: one that fails, or is
+        stopped, or whose worker was given up for dead, adds none. This job is then waiting; no
+        job that comes after it starts before all that it spawned have ended. Then it succeeds
+        with what it returned, and is not called again; or it fails, if one of them has failed or
+        was cancelled. What cannot be added fails the attempt.
+
+        Its n-th job is the same one in all attempts, and after a revival: what is there is not
+        added again, but waited for. Pass `uuid` where the n-th would not be the same.
+
+        Args:
+            job: As for `submit`.
+            *args: Its arguments by position; in a `Scheduler` only.
+            **arguments: Its arguments by name, and the options of `submit`.
+
+        Raises:
+            UsageError: Something that can never work, and what to write instead.
+        """
+        if self._lent.spawn is None:
+            raise UsageError(
+                f"{self.kind} cannot spawn: a job that is transactional or runs at most once "
+                "submits by a client; the first one inside its own transaction, connection="
+            )
+        arguments.setdefault("uuid", uuid5(self.id, f"spawned {self._spawned}"))
+        spawned = draft(job, *args, **arguments)
+        self._lent.spawn(spawned)
+        self._spawned += 1
+        return spawned
 
     @property
     def log(self) -> JobLog:

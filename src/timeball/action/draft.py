@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from timeball.action.job_call import JobCall
 from timeball.chance import new_uuid
 from timeball.errors import UsageError
+
+if TYPE_CHECKING:  # a job's context makes drafts, and a job call has a kind, which knows contexts
+    from timeball.action.job_call import JobCall
 
 TOGETHER_MAX: Final = 10_000
 """Jobs of one submission."""

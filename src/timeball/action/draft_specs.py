@@ -16,10 +16,15 @@ def draft_specs(drafts: Iterable[Draft]) -> list[JobSpec]:
     Raises:
         UsageError: What is wrong, and what to write instead.
     """
-    return [_spec(each) for each in together(drafts)]
+    return [draft_spec(each) for each in together(drafts)]
 
 
-def _spec(given: Draft) -> JobSpec:
+def draft_spec(given: Draft) -> JobSpec:
+    """Return the checked spec of one draft.
+
+    Raises:
+        UsageError: What is wrong, and what to write instead.
+    """
     if given.args:
         raise UsageError(f"{given!r} has arguments by position: a client takes them by name")
     if "connection" in given.arguments:

@@ -68,6 +68,20 @@ class Parent(NamedTuple):
 OURS: Final = frozenset({Rule.MEMBER})
 """Words that no caller writes."""
 
+
+class Awaited(NamedTuple):
+    """What a job has that waited for jobs it had spawned: nothing of it is to be run again."""
+
+    result: str | None
+    """Text of a JSON value: what it returned before."""
+
+    failed: str | None
+    """The uuid of one it spawned that failed or was cancelled; None: all went well."""
+
+
+SPAWNED: Final = "spawned"
+"""Why a job waits that has spawned others, and why it has failed where one of those has."""
+
 PARENT: Final = "parent"
 """Why a job was skipped, or failed, that never began: the rules of its edges."""
 

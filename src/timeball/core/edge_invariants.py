@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
-from timeball.core.dependencies import PARENT, Needs, Rule, Sentence, is_met, needs_of
+from timeball.core.dependencies import PARENT, SPAWNED, Needs, Rule, Sentence, is_met, needs_of
 from timeball.core.history import EdgeRecord, EndingRecord, JobHistory
-from timeball.core.states import FINAL_STATE, State
+from timeball.core.states import FINAL_STATE, Ending, State
 
 
 def early(history: JobHistory, slack_s: float) -> Iterator[str]:
@@ -16,13 +16,14 @@ def early(history: JobHistory, slack_s: float) -> Iterator[str]:
     if not history.edges:
         return
     yield from _unfounded(history.edges, slack_s)
+    yield from _too_soon(history, slack_s)
     started = [row.at for row in history.entries] + [row.at for row in history.grants]
     started += [row.began_at for row in history.endings if row.began_at is not None]
     at = min(started, default=inf)
     if min((row.at for row in history.revivals), default=inf) <= at:
         return  # who is revived starts at once
     known = (edge for edge in history.edges if _at(edge) <= at + slack_s)
-    if at < inf and _sentence(history, known) is not Sentence.RELEASE:
+    if at < inf and _sentence(history, known, spawned=False) is not Sentence.RELEASE:
         yield f"started at {at:.6f}, when its parents had not allowed it"
 
 
@@ -35,7 +36,8 @@ def missed(history: JobHistory) -> Iterator[str]:
             yield f"has a linked edge from job {edge.parent}, which has ended, undecided"
     held = history.held
     waits = held is not None and held.state is State.WAITING and held.reason != OPEN
-    sentence = _sentence(history, history.edges) if waits else Sentence.WAIT
+    spawned = held is not None and held.reason == SPAWNED
+    sentence = _sentence(history, history.edges, spawned=spawned) if waits else Sentence.WAIT
     if sentence is not Sentence.WAIT:
         yield f"is waiting, and its edges say {sentence}"
     yield from _ended(history)
@@ -50,7 +52,7 @@ def _ended(history: JobHistory) -> Iterator[str]:
         told = [edge for edge in history.edges if _at(edge) <= end.at]
         if end.reason == MEMBERS:
             yield from _joined(history, end, told)
-        elif _sentence(history, told) not in {Sentence.SKIP, Sentence.FAIL}:
+        elif _sentence(history, told, spawned=False) not in {Sentence.SKIP, Sentence.FAIL}:
             yield f"turn {end.turn} ended {end.ending} by its parents, which allow it to run"
 
 
@@ -74,7 +76,8 @@ def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> I
 def backwards(history: JobHistory) -> Iterator[str]:
     """Yield the edges that do not lead from an earlier job: only those could close a cycle."""
     for edge in history.edges:
-        if edge.parent >= history.id and (history.kind, edge.rule) != (BATCH, Rule.MEMBER):
+        joined = edge.spawned or (history.kind, edge.rule) == (BATCH, Rule.MEMBER)
+        if edge.parent >= history.id and not joined:
             yield f"waits for job {edge.parent}, which was added after it"
 
 
@@ -89,13 +92,25 @@ def _unfounded(edges: Iterable[EdgeRecord], slack_s: float) -> Iterator[str]:
             yield f"{edge.rule} of job {edge.parent} was {met}, and that has not ended so"
 
 
-def _sentence(history: JobHistory, decided: Iterable[EdgeRecord]) -> Sentence:
+def _too_soon(history: JobHistory, slack_s: float) -> Iterator[str]:
+    """Yield what is wrong where a job went on before those that it had spawned had ended."""
+    awaited = [row.turn for row in history.endings if row.ending is Ending.AWAITED]
+    decided_at = max((_at(edge) for edge in history.edges if edge.spawned), default=-inf)
+    if not awaited or any(row.turn >= max(awaited) for row in history.revivals):
+        return
+    for row in history.entries:
+        if row.turn == max(awaited) + 1 and row.at + slack_s < decided_at:
+            yield f"went on at {row.at:.6f}, before the jobs that it had spawned had ended"
+
+
+def _sentence(history: JobHistory, decided: Iterable[EdgeRecord], *, spawned: bool) -> Sentence:
+    """Return what follows from the edges of one sort: to parents, or to jobs it has spawned."""
     if history.kind == BATCH:
         left = len(history.edges) - sum(edge.met is not None for edge in decided)
         return Sentence.WAIT if left else Sentence.RELEASE
-    needs: Needs = needs_of(edge.rule for edge in history.edges)
+    needs: Needs = needs_of(edge.rule for edge in history.edges if edge.spawned is spawned)
     for edge in decided:
-        if edge.met is not None:
+        if edge.met is not None and edge.spawned is spawned:
             needs = needs.after(edge.rule, met=edge.met)
     return needs.sentence(history.ruled_out)
 

@@ -96,6 +96,9 @@ class EdgeRecord(NamedTuple):
     ended: bool
     """Whether the parent is in a terminal state now, or was deleted."""
 
+    spawned: bool = False
+    """Whether the job waits for one that it has spawned: that one was added later."""
+
 
 class SlotRecord(NamedTuple):
     """The job counts against a limit now."""

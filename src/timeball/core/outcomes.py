@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from timeball.core.records import Settlement, Turn
+from timeball.core.dependencies import SPAWNED, Awaited
+from timeball.core.records import JobSpec, Settlement, Turn
 from timeball.core.retry import Retry
 from timeball.core.states import Ending
 
@@ -19,6 +20,8 @@ class Returned:
     """The action returned; `result` is the text of a JSON value, None for none."""
 
     result: str | None = None
+    spawned: tuple[JobSpec, ...] = ()
+    """Jobs that it waits for before it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +93,14 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
     began_at, ran_s = run
     if turn.at_most_once and began_at is not None and not isinstance(outcome, Returned | Stopped):
         return _the_only_attempt(turn, outcome, run)
-    if turn.turn >= TURN_MAX and not isinstance(outcome, Returned | Stopped):
+    if turn.turn >= TURN_MAX and not _is_last(outcome):
         return _the_last_turn(turn, run)
     match outcome:
-        case Returned(result=result):
+        case Returned(result=result, spawned=spawned):
+            ending = Ending.AWAITED if spawned else Ending.SUCCEEDED
             # Positional on purpose: this line runs once per job.
             return Settlement(
-                *turn[:4], Ending.SUCCEEDED, None, 0.0, began_at, ran_s, result, None, None
+                *turn[:4], ending, None, 0.0, began_at, ran_s, result, None, None, spawned
             )
         case Snoozed(delay_s=delay_s):
             ending, reason = Ending.SNOOZED, None
@@ -110,6 +114,27 @@ def decide(turn: Turn, outcome: Outcome, run: Run, retry: Retry, draw: float) ->
             assert_never(outcome)
     return Settlement(
         *turn[:4], ending, reason=reason, delay_s=delay_s, began_at=began_at, ran_s=ran_s
+    )
+
+
+def _is_last(outcome: Outcome) -> bool:
+    """Return whether no other turn follows, whatever the budgets are."""
+    match outcome:
+        case Stopped() | Returned(spawned=()):
+            return True
+        case _:
+            return False
+
+
+def finished(awaited: Awaited) -> Returned | Raised:
+    """Return the outcome of a job that has waited for those it had spawned."""
+    if awaited.failed is None:
+        return Returned(awaited.result)
+    return Raised(
+        error_type="SpawnedJobFailed",
+        error=f"job {awaited.failed}, which it spawned, did not succeed: revive that one, then it",
+        again=False,
+        reason=SPAWNED,
     )
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from timeball.core.dependencies import Edge, RuledOut
+from timeball.core.dependencies import Awaited, Edge, RuledOut
 from timeball.core.notes import Progress
 from timeball.core.states import Ending, State
 from timeball.core.uniqueness import Unique
@@ -115,6 +115,8 @@ class Turn(NamedTuple):
     waited: bool = False
     """Whether it has come out of the line of those that wait for such a limit."""
 
+    awaited: Awaited | None = None
+
 
 class Settlement(NamedTuple):
     """How one turn ended, decided by `outcomes.decide` and written by a store."""
@@ -139,6 +141,8 @@ class Settlement(NamedTuple):
 
     error_type: str | None = None
     error: str | None = None
+    spawned: tuple[JobSpec, ...] = ()
+    """Jobs that are added if this is accepted, where the ending is AWAITED."""
 
 
 class Verdict(StrEnum):

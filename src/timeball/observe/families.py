@@ -92,6 +92,9 @@ RETRIES: Final = _counter(
     "job_retries_total", "Attempts that failed and are followed by another.", "kind", "error_type"
 )
 SNOOZES: Final = _counter("job_snoozes_total", "Attempts that asked to run again later.", "kind")
+AWAITS: Final = _counter(
+    "job_awaits_total", "Attempts whose jobs wait for those they spawned.", "kind"
+)
 RELEASES: Final = _counter(
     "job_releases_total", "Turns given back before they began, or interrupted by a stop.", "kind"
 )
@@ -156,9 +159,9 @@ CLOCK_SKEW: Final = _gauge(
 STORE_UP: Final = _gauge("store_up", "Whether the store answered when these numbers were read.")
 
 FAMILIES: Final = (
-    STARTS, FINISHED, RETRIES, SNOOZES, RELEASES, CRASHES, STALE, RUN, QUEUE_WAIT, LOCK_WAIT,
-    CLAIM, CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS, CHILDREN, JOBS,
-    OLDEST, CRON_DECISIONS, CRON_LAG, CLOCK_SKEW, STORE_UP,
+    STARTS, FINISHED, RETRIES, SNOOZES, AWAITS, RELEASES, CRASHES, STALE, RUN, QUEUE_WAIT,
+    LOCK_WAIT, CLAIM, CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS,
+    CHILDREN, JOBS, OLDEST, CRON_DECISIONS, CRON_LAG, CLOCK_SKEW, STORE_UP,
 )  # fmt: skip
 
 VIOLATIONS: Final = _counter(

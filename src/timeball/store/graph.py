@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from timeball.core.batches import BATCH
 from timeball.core.dependencies import Parent
-from timeball.core.records import JobSpec
+from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.uniqueness import OnClash
 from timeball.errors import UsageError
 
@@ -40,6 +40,12 @@ def links_of(specs: Sequence[JobSpec]) -> range:
     return range(edges // LINK_MAX + any(map(ends_or_waits, specs)))
 
 
+def cycle_text(job: int, path: Sequence[int]) -> str:
+    """Return how a caller is told that a job would wait for itself, along jobs by their numbers."""
+    names = ", which waits for ".join(f"job {each}" for each in path)
+    return f"job {job} spawns what waits for {names}: a cycle; leave one of these edges out"
+
+
 class Graph(Protocol):
     """What a store must do about edges; see `timeball.store.base.Store` for what holds of all.
 
@@ -59,6 +65,19 @@ class Graph(Protocol):
 
         Returns:
             None where others were in the way: try again.
+        """
+        ...
+
+    def spawn(self, worker: int, said: Settlement) -> Verdict:
+        """Record that a turn has ended `AWAITED`, and add the jobs that its job waits for.
+
+        All of it happens, or nothing: a stale settlement adds no job, and sending an accepted one
+        again adds none either. Where a cancel was requested, the job ends cancelled instead.
+        Once all that it spawned have ended, the job gets another turn, with `Turn.awaited`.
+
+        Raises:
+            UsageError: They cannot be added, as in `submit`, or the job would wait for itself.
+            UniqueClash, QueueFull: As in `submit`.
         """
         ...
 

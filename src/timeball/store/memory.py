@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from uuid import UUID
 
+from timeball.core.dependencies import SPAWNED
 from timeball.core.history import EntryRecord, StaleRecord
 from timeball.core.invariants import CRASH_REASONS
 from timeball.core.limits import Scope
@@ -218,17 +219,6 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
             self._link(LINK_MAX)
         return [Submitted(self._ids[uuid], uuid) for uuid in uuids]
 
-    def _add_all(self, specs: Sequence[JobSpec], uuids: Sequence[UUID]) -> None:
-        stands_for = {spec.uuid: uuid for spec, uuid in zip(specs, uuids, strict=True)}
-        new: set[int] = set()
-        for spec in specs:
-            if stands_for[spec.uuid] != spec.uuid or spec.uuid in self._ids:
-                continue
-            row = self._rows[self._add(spec)]
-            if comes_after(spec):
-                self._join(row, stands_for, new)
-            new.add(row.id)
-
     def _add(self, spec: JobSpec, *, queued: bool = False) -> int:
         if spec.uuid in self._ids:
             return self._ids[spec.uuid]
@@ -309,7 +299,8 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
             move(row, Event.CLAIM, State.RUNNING)
             assert row.turn not in row.grants
             row.grants[row.turn] = lease
-            lease.turns.append(turn_of(row, lease, self._rates_of(row, row.queue)))
+            rates = self._rates_of(row, row.queue)
+            lease.turns.append(turn_of(row, lease, rates, self._awaited(row)))
         return lease.turns
 
     # How turns end.
@@ -351,6 +342,9 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
         elif event in {Event.RETRY, Event.SNOOZE}:
             move(row, event, State.SCHEDULED)
             self._hold(row, run_at=ended_at + timedelta(seconds=end.delay_s))
+        elif event is Event.AWAIT:
+            move(row, event, State.WAITING)
+            self._hold(row, reason=SPAWNED)
         else:
             move(row, event, State.PENDING)
             if end.reason == NO_WORKER:

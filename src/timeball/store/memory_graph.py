@@ -58,7 +58,7 @@ class MemoryGraph(ABC):
         """See `Store.parents`."""
         with self._lock:
             ties = sorted(self._rows[job_id].ties.items()) if job_id in self._rows else []
-            return [self._parent(job, tie) for job, tie in ties]
+            return [self._parent(job, tie) for job, tie in ties if not tie.spawned]
 
     # The rest runs under the lock.
 
@@ -205,4 +205,4 @@ class MemoryGraph(ABC):
         linked_at, decided_at = epoch(tie.linked_at), epoch(tie.decided_at)
         ended = row is None or row.state in TERMINAL
         ends = None if row is None else ends_of(row)
-        return EdgeRecord(job, tie.rule, linked_at, decided_at, tie.met, ends, ended)
+        return EdgeRecord(job, tie.rule, linked_at, decided_at, tie.met, ends, ended, tie.spawned)

@@ -13,13 +13,12 @@ from timeball.core.history import EntryRecord, RevivalRecord
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import TERMINAL, Ending, Event, State, allowed
 from timeball.core.upkeep import DeleteAnswer, Keep, MoveAnswer, ReviveAnswer, Trimmed
-from timeball.store.memory_graph import MemoryGraph
-from timeball.store.memory_keys import MemoryKeys
 from timeball.store.memory_lanes import MemoryLanes
 from timeball.store.memory_rows import Ended, Row, move
+from timeball.store.memory_spawn import MemorySpawn
 
 
-class MemoryOperator(MemoryLanes, MemoryGraph, MemoryKeys, ABC):
+class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
     """Jobs change their lane, start again or go, at the word of an operator."""
 
     _clock: Callable[[], datetime]

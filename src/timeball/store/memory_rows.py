@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from timeball.core.dependencies import Needs, Rule
+from timeball.core.dependencies import Awaited, Needs, Rule
 from timeball.core.history import (
     EdgeRecord,
     EndingRecord,
@@ -39,6 +39,7 @@ SAID: Final = {
     Ending.SNOOZED: Event.SNOOZE,
     Ending.RELEASED: Event.RELEASE,
     Ending.LOST: Event.EXPIRE,
+    Ending.AWAITED: Event.AWAIT,
 }
 """What a worker may say of a turn, and what that does to the job."""
 
@@ -82,6 +83,7 @@ class Tie:
     linked_at: datetime | None
     decided_at: datetime | None = None
     met: bool | None = None
+    spawned: bool = False
 
 
 @dataclass(slots=True)
@@ -231,7 +233,9 @@ def repeats(known: Settlement, said: Settlement) -> bool:
     return failed or (known.ending, known.reason) == (said.ending, said.reason)
 
 
-def turn_of(row: Row, lease: Lease, rates: tuple[str, ...] = ()) -> Turn:
+def turn_of(
+    row: Row, lease: Lease, rates: tuple[str, ...] = (), awaited: Awaited | None = None
+) -> Turn:
     """Return the turn of a job that a lease grants."""
     return Turn(
         lane=lease.lane,
@@ -250,6 +254,7 @@ def turn_of(row: Row, lease: Lease, rates: tuple[str, ...] = ()) -> Turn:
         limited=any(turn == row.turn for *_, turn, _ in row.holdings),
         rates=rates,
         waited=row.lined_at is not None,
+        awaited=awaited,
     )
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from timeball.action.brood import Brood
 from timeball.action.context import Lent, StopSign
 from timeball.action.kind import Kind
 from timeball.action.notebook import Notebook
@@ -87,13 +88,15 @@ def attempt(turn: Turn, parents: tuple[Parent, ...] = ()) -> Outcome:
             again=False,
             reason="not-importable",
         )
-    lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK)
+    brood = Brood()
+    spawn = None if turn.at_most_once else brood.add
+    lent = Lent(None, partial(parent_jobs, parents), _NOTEBOOK, spawn)
     if kind.is_async:
         outcome = asyncio.run(carry_out_async(kind, turn, StopSign(), lent))
     else:
         outcome = carry_out(kind, turn, StopSign(), lent)
     _NOTEBOOK.flush()
-    return outcome
+    return brood.joined(outcome)
 
 
 def _hand_over(notes: Sequence[Note]) -> set[int]:

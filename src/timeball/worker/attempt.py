@@ -11,12 +11,13 @@ from dataclasses import replace
 from threading import BoundedSemaphore
 from typing import Any, Final, NamedTuple
 
+from timeball.action.brood import Brood
 from timeball.action.context import NOTHING_LENT, Lent, StopSign
 from timeball.action.kind import Kind, RunsIn
 from timeball.action.notebook import Notebook
 from timeball.action.parents import parent_jobs
 from timeball.action.python import carry_out, carry_out_async, failure
-from timeball.core.dependencies import Parent
+from timeball.core.dependencies import Awaited, Parent
 from timeball.core.outcomes import (
     UNCOMMITTED,
     Outcome,
@@ -27,6 +28,7 @@ from timeball.core.outcomes import (
     Stopped,
     Unbegun,
     decide,
+    finished,
 )
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending
@@ -97,7 +99,7 @@ class TurnAttempt:
     """
 
     __slots__ = (
-        "_apart", "_arrived_s", "_began_s", "_bench", "_permits", "accepted",
+        "_apart", "_arrived_s", "_began_s", "_bench", "_brood", "_permits", "accepted",
         "is_async", "kind", "lock_ns", "not_before_ns", "stop", "tenure", "turn", "unwanted",
     )  # fmt: skip
 
@@ -121,6 +123,7 @@ class TurnAttempt:
         self._arrived_s = arrived_s
         self._began_s: float | None = None
         self._bench = bench
+        self._brood: Brood | None = None
         self._permits = permits
         begins_s = max((batch.begins_s for batch in permits), default=0.0)
         self.not_before_ns = math.ceil(begins_s * 1e9) + _ROUNDED_NS if permits else 0
@@ -132,6 +135,8 @@ class TurnAttempt:
 
     def run(self) -> Settlement:
         """Carry it out in this thread."""
+        if self.turn.awaited is not None:
+            return self._finish(self.turn.awaited)
         if self.kind.transactional:
             return self._run_within()
         if self.kind.exclusive:
@@ -139,7 +144,8 @@ class TurnAttempt:
         if self._apart is None:
             if not self._begin():
                 return self.unbegun(RATE_SPENT)
-            return self._end(carry_out(self.kind, self.turn, self.stop, self._lent()))
+            said = carry_out(self.kind, self.turn, self.stop, self._lent())
+            return self._end(said if self._brood is None else self._brood.joined(said))
         # What has begun when a worker dies may be what kills it: next time it can kill itself only.
         with _SUSPECTS if self.turn.crashes else nullcontext():
             return self._run_apart(self._apart)
@@ -148,18 +154,30 @@ class TurnAttempt:
         """Carry it out on this event loop."""
         if self.stop.raised:  # before its task had taken a step, so nothing has cancelled that
             return self.unbegun()
+        if self.turn.awaited is not None:
+            return self._finish(self.turn.awaited)
         if self.kind.transactional:
             return await self._run_within_async()
         if not self._begin():
             return self.unbegun(RATE_SPENT)
-        return self._end(await carry_out_async(self.kind, self.turn, self.stop, self._lent()))
+        said = await carry_out_async(self.kind, self.turn, self.stop, self._lent())
+        return self._end(said if self._brood is None else self._brood.joined(said))
 
     def _lent(self, connection: Any = None) -> Lent:
         read = self._bench.parents
         if self.kind.parameters.context is None:
             return NOTHING_LENT
         parents = None if read is None else lambda: parent_jobs(read(self.turn.job_id))
-        return Lent(connection, parents, self._bench.notebook)
+        if connection is not None or self.turn.at_most_once:
+            return Lent(connection, parents, self._bench.notebook)
+        self._brood = Brood()
+        return Lent(connection, parents, self._bench.notebook, self._brood.add)
+
+    def _finish(self, awaited: Awaited) -> Settlement:
+        """End a job that has waited for those it spawned: nothing is called again."""
+        if not self._begin():
+            return self.unbegun(RATE_SPENT)
+        return self._end(finished(awaited))
 
     def _run_apart(self, runner: Runner) -> Settlement:
         """Carry it out in a process that has no store: what it may ask for goes along."""

@@ -38,6 +38,7 @@ from timeball.worker.config import WorkerConfig
 from timeball.worker.lost_leases import abandon_lost, not_lost
 from timeball.worker.pace import Load, Pace
 from timeball.worker.permits import Batch, PermitDesk
+from timeball.worker.spawning import Settler
 from timeball.worker.telling import Herald, Teller, Told, committed
 from timeball.worker.tenure import Tenure
 
@@ -99,6 +100,7 @@ class Worker:
         self._mismatch: SchemaMismatch | None = None
         self._tenure: Tenure | None = None
         self._unsettled: list[tuple[Tenure, Turn, Settlement]] = []
+        self._settler = Settler(store, registry, draw)
         self._request: tuple[UUID, int] | None = None
         self._outages = 0
         self._doubtful = self._lossy = False  # the store may have, has forgotten what it granted
@@ -219,13 +221,11 @@ class Worker:
         while self._unsettled:
             tenure = self._unsettled[0][0]
             group = list(next(groupby(self._unsettled[:CLAIM_MAX], itemgetter(0)))[1])
-            batch = [settlement for _, _, settlement in group]
             asked_ns = time.monotonic_ns()
-            verdicts = self._store.settle(tenure.worker, batch)
+            told = self._settler(tenure.worker, [(turn, said) for _, turn, said in group])
             took_ns = time.monotonic_ns() - asked_ns
-            del self._unsettled[: len(batch)]
-            turns = [turn for _, turn, _ in group]
-            self._answered(tenure, list(zip(turns, batch, verdicts, strict=True)), took_ns)
+            del self._unsettled[: len(told)]
+            self._answered(tenure, told, took_ns)
 
     def _answered(self, tenure: Tenure, told: list[Told], took_ns: int) -> None:
         """Let go of turns of which the store has said what became of them."""

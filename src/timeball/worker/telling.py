@@ -27,6 +27,13 @@ _WORDS: Final = frozenset({Ending.CANCELLED, Ending.SNOOZED})
 """Endings whose reason is the job's own word."""
 
 
+_GOING_ON: Final = {
+    Ending.SNOOZED: families.SNOOZES,
+    Ending.AWAITED: families.AWAITS,
+    Ending.RELEASED: families.RELEASES,
+    Ending.LOST: families.CRASHES,  # whether the job has another attempt is for the store to say
+}
+
 Told = tuple[Turn, Settlement, Verdict]
 """One settlement between its turn and what the store said to it."""
 
@@ -136,17 +143,12 @@ def _series(kind: str, said: Settlement, verdict: Verdict) -> tuple[Family, *tup
     """Return the counter that a settlement moves, with its labels."""
     if verdict is Verdict.STALE:
         return families.STALE, kind
-    match said.ending:
-        case Ending.RETRIED:
-            return families.RETRIES, kind, said.error_type or ""
-        case Ending.SNOOZED:
-            return families.SNOOZES, kind
-        case Ending.RELEASED:
-            return families.RELEASES, kind
-        case Ending.LOST:  # whether the job has another attempt is for the store to say
-            return families.CRASHES, kind
-        case ending:
-            return families.FINISHED, kind, ending, said.error_type or ""
+    if said.ending is Ending.RETRIED:
+        return families.RETRIES, kind, said.error_type or ""
+    going_on = _GOING_ON.get(said.ending)
+    if going_on is not None:
+        return going_on, kind
+    return families.FINISHED, kind, said.ending, said.error_type or ""
 
 
 class Lines:

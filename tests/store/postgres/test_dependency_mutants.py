@@ -81,22 +81,60 @@ def ended_twice(store: PostgresStore, _: Make) -> bool:
     return waits and state(store, child) is State.PENDING
 
 
+def ended_together(store: PostgresStore, session: Make) -> bool:
+    """Two parents end at the same time: the second one releases the child."""
+    worker, turns = running(store, 2)
+    child = child_of(store, *(turn.uuid for turn in turns))
+    one, two = session(), session()
+    one.begin().verb("settle", **settle_of(worker, turns[0]))
+    call = two._send(statement("settle"), settle_of(worker, turns[1]))
+    until(lambda: call.done() or two.blockers(), "it waits, or it is done")
+    one.commit()
+    call.result(30)
+    return state(store, child) is State.PENDING
+
+
 class Mutant(NamedTuple):
-    """One defect."""
+    """One defect: what is written in a function in place of what, and perhaps in another one."""
 
     function: str
     old: str
     new: str
     scenario: Callable[[PostgresStore, Make], bool]
+    also: tuple[str, str, str] | None = None
+
+    @property
+    def edits(self) -> dict[str, list[tuple[str, str]]]:
+        """What is put in place of what, by function."""
+        found = {self.function: [(self.old, self.new)]}
+        if self.also is not None:
+            found.setdefault(self.also[0], []).append(self.also[1:])
+        return found
 
 
 LOCK = "PERFORM pg_advisory_xact_lock_shared('timeball.dependency'::regclass::oid::integer, 0);"
+REREAD = """(
+    SELECT count(*)::integer FROM timeball.dependency AS open
+    WHERE open.child = held.job_id AND open.decided_at IS NULL) - told.alls AS all_left"""
+IN_ONE = """SELECT EXISTS (
+    SELECT FROM timeball.dependency AS edge
+    WHERE edge.parent = ANY (p_job_ids) AND edge.decided_at IS NULL AND edge.linked_at IS NOT NULL
+) INTO v_parents FROM timeball.share_graph();
+"""
 OPEN = "WHERE edge.parent = ANY (p_ended) AND edge.decided_at IS NULL AND"
 MUTANTS = {
     "M11 dependency checked at submit only": Mutant(
         "link", "timeball.tell_children(v_looked)", "NULL::text[]", added_late
     ),
     "M12 graph lock dropped": Mutant("settle", LOCK, "", added_meanwhile),
+    "M13 release by re-reading parents": Mutant(
+        *("decide_edges", "held.all_left - told.alls AS all_left", REREAD, ended_together),
+        also=("tell_children", "ORDER BY held.job_id\n    FOR UPDATE;", ";"),
+    ),
+    "M14 complete and release in one statement": Mutant(
+        *("settle", LOCK, IN_ONE, added_meanwhile),
+        also=("settle", "v_parents := EXISTS (", "v_limited := EXISTS ("),
+    ),
     "M15 unmet <= 1": Mutant("sentence", "AND p_all_left = 0", "AND p_all_left <= 1", fan_in),
     "M16 failed parent satisfies": Mutant(
         "is_met", "WHEN 'all_success' THEN p_event = 'succeeded'", "", failure
@@ -112,14 +150,18 @@ MUTANTS = {
 
 @contextmanager
 def replaced(dsn: str, mutant: Mutant) -> Iterator[None]:
-    text = (FOLDER / f"{mutant.function}.sql").read_text("utf-8")
-    assert mutant.old in text, "the function has changed: mend the mutant"
+    texts = {name: (FOLDER / f"{name}.sql").read_text("utf-8") for name in mutant.edits}
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(text.replace(mutant.old, mutant.new))
+        for name, edits in mutant.edits.items():
+            text = texts[name]
+            for old, new in edits:
+                assert old in text, "the function has changed: mend the mutant"
+                text = text.replace(old, new)
+            connection.execute(text.encode())
         try:
             yield
         finally:
-            connection.execute(f"BEGIN; {text} {seal()} COMMIT".encode())
+            connection.execute(f"BEGIN; {' '.join(texts.values())} {seal()} COMMIT".encode())
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -42,7 +42,7 @@ OWNER = {"create_schema", "migration_applied", "migration_table"}
 WORKER = {
     *("admit", "beat", "claim", "expire", "lapse", "note", "permits", "promote"),
     *("register", "settle", "settle_within", "take_due", "trim_jobs", "trim_leases"),
-    "trim_permits",
+    *("spawn", "trim_permits"),
 }
 CLIENT = {
     *("add_members", "backfill", "cancel", "close_batch", "declare", "reopen", "revive", "run_now"),

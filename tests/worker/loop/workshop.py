@@ -103,7 +103,8 @@ class Workshop:
 
     def all_ended(self) -> bool:
         counts = self.store.inner.counts()
-        return sum(counts.get(state, 0) for state in TERMINAL) == self.submitted
+        ended = sum(counts.get(state, 0) for state in TERMINAL)
+        return ended == sum(counts.values()) and ended >= self.submitted
 
     def build(
         self, *, registry: Registry | None = None, begun: BegunTable | None = None, **config: Any

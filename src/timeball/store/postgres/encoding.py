@@ -113,7 +113,7 @@ def settlement_columns(settlements: Sequence[Settlement]) -> dict[str, object]:
     Numbers go as array texts: the driver's own list adaptation costs more than the statement.
     """
     rows = zip(*settlements, strict=True)
-    lanes, seqs, jobs, turns, endings, reasons, delays, began, ran, results, types, errors = rows
+    lanes, seqs, jobs, turns, endings, reasons, delays, began, ran, results, types, errors, _ = rows
     return {
         "lanes": _numbers(lanes),
         "seqs": _numbers(seqs),

@@ -132,10 +132,10 @@ def _happened(
 
 
 def _edge(row: Row) -> EdgeRecord:
-    parent, rule, linked_at, decided_at, met, known, ended, events, instants = row
+    parent, rule, linked_at, decided_at, met, known, ended, events, instants, spawned = row
     states = (FINAL_STATE[_ENDINGS[event]] for event in events)
     ends = tuple(zip(states, instants, strict=True)) if known else None
-    return EdgeRecord(parent, Rule(rule), linked_at, decided_at, met, ends, ended)
+    return EdgeRecord(parent, Rule(rule), linked_at, decided_at, met, ends, ended, spawned)
 
 
 def _occurrence(row: Row) -> OccurrenceRecord:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from timeball.core.dependencies import Parent, Rule
+from timeball.core.dependencies import Awaited, Parent, Rule
 from timeball.core.notes import Progress
 from timeball.core.payload import SEALED
 from timeball.core.records import (
@@ -29,6 +29,9 @@ _SPEC: Final = tuple(field.name for field in fields(ScheduleSpec))
 def turn_of(lane: int, seq: int, row: Row) -> Turn:
     """Return the turn of a row of ``lease_turns.sql``."""
     turn = Turn(lane, seq, *row)
+    if turn.awaited is not None:
+        result, failed = turn.awaited
+        turn = turn._replace(awaited=Awaited(result and opened(result, "result"), failed))
     if SEALED not in turn.args:
         return turn
     return turn._replace(args=opened(turn.args, f"args:{turn.uuid}"))

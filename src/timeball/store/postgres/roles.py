@@ -128,7 +128,7 @@ READS: Final = (
 VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(("claim", "expire", "lapse", "note", "permits"), _WORKER),
-        **dict.fromkeys(("admit", "promote", "register", "settle"), _WORKER),
+        **dict.fromkeys(("admit", "promote", "register", "settle", "spawn"), _WORKER),
         **dict.fromkeys(("trim_jobs", "trim_leases", "trim_permits"), _WORKER),
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
@@ -141,7 +141,16 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
 """Functions that write, with their owner's rights, and who may call them."""
 
 PARTS: Final = (
-    *("cancel_job", "change_lane", "check_depth", "decide_edges", "disown", "durable"),
+    *(
+        "await_spawned",
+        "cancel_job",
+        "change_lane",
+        "check_cycle",
+        "check_depth",
+        "decide_edges",
+        "disown",
+        "durable",
+    ),
     *("enter_lane", "erase", "follow", "free_slots", "join_parents", "late_turns"),
     *("leave_lines", "line_up", "lock_graph", "note_runs", "replace_held", "replace_runs"),
     *("retake_keys", "set_free", "share_graph", "take_keys"),

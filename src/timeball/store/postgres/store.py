@@ -7,11 +7,9 @@ database, in ``functions/``, so that it is still one round trip and one commit.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from threading import Event
@@ -20,7 +18,6 @@ from uuid import UUID, uuid5
 
 import psycopg
 
-from timeball.core.dependencies import Parent
 from timeball.core.history import JobHistory, Stray
 from timeball.core.notes import LogLine, Note
 from timeball.core.payload import storable
@@ -29,7 +26,6 @@ from timeball.core.records import (
     CancelAnswer,
     Expired,
     Job,
-    JobSpec,
     Promoted,
     Pulse,
     Settlement,
@@ -37,34 +33,32 @@ from timeball.core.records import (
     Verdict,
 )
 from timeball.core.states import State
-from timeball.core.uniqueness import Submitted
 from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
-from timeball.errors import JobNotFound, StoreUnavailable, UsageError
+from timeball.errors import JobNotFound, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
-from timeball.store.graph import LINK_MAX, links_of
 from timeball.store.postgres.batches import PostgresBatches
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
-    LaneMissing,
     Moved,
-    refusal,
-    statement,
 )
-from timeball.store.postgres.encoding import encode, encode_notes, encode_specs, settlement_columns
+from timeball.store.postgres.encoding import encode, encode_notes, settlement_columns
 from timeball.store.postgres.histories import histories
 from timeball.store.postgres.limits import PostgresLimits
 from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
-from timeball.store.postgres.readers import job_of, parent_of, turn_of
+from timeball.store.postgres.readers import job_of, turn_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.sealing import chosen
+from timeball.store.postgres.submission import PostgresSubmission
 from timeball.store.postgres.within import Transactions
 
 _log = logging.getLogger(__name__)
 
 
-class PostgresStore(PostgresLimits, PostgresBatches, PostgresQueues, PostgresSchedules):
+class PostgresStore(
+    PostgresSubmission, PostgresLimits, PostgresBatches, PostgresQueues, PostgresSchedules
+):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 
     def __init__(self, dsn: str, *, schema: str = SCHEMA_DEFAULT, patience_s: float = 0.0) -> None:
@@ -80,88 +74,6 @@ class PostgresStore(PostgresLimits, PostgresBatches, PostgresQueues, PostgresSch
     def close(self) -> None:
         """Close the connections of this store."""
         self.connections.close()
-
-    # Submitting
-
-    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """See `Store.submit`. Workers that listen are woken after the commit."""
-        if not specs:
-            return []
-        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-        try:
-            rows = self._run("submit", jobs=encode_specs(specs))
-        except LaneMissing:
-            self._lanes.clear()
-            self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-            rows = self._run("submit", jobs=encode_specs(specs))
-        added = [Submitted(*row) for row in rows]
-        with suppress(StoreUnavailable):  # workers link too
-            for _ in links_of(specs):
-                self.link(LINK_MAX)
-        self.wake({spec.queue for spec in specs if spec.run_at is None and not spec.delay_s})
-        keys = {spec.key for spec in specs if spec.key is not None}
-        if keys:
-            with suppress(StoreUnavailable):  # workers look for room too
-                self._run("admit_keys", keys=sorted(keys), limit=CLAIM_MAX)
-        return added
-
-    def submit_within(self, connection: Any, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """Add jobs inside a caller's own psycopg transaction: there iff that commits.
-
-        No worker is woken: the jobs are found when one next polls.
-        """
-        self.ensure_lanes((spec.queue, spec.priority) for spec in specs)
-        text = statement("submit", self.connections.schema)
-        try:
-            rows = connection.execute(text, {"jobs": encode_specs(specs)}).fetchall()
-        except psycopg.Error as error:
-            raise self._refused(error) from error
-        return [Submitted(*row) for row in rows]
-
-    async def submit_within_async(
-        self, connection: Any, specs: Sequence[JobSpec]
-    ) -> list[Submitted]:
-        """Do the same on a caller's `AsyncConnection`."""
-        await asyncio.to_thread(self.ensure_lanes, [(spec.queue, spec.priority) for spec in specs])
-        text = statement("submit", self.connections.schema)
-        try:
-            cursor = await connection.execute(text, {"jobs": encode_specs(specs)})
-        except psycopg.Error as error:
-            raise self._refused(error) from error
-        return [Submitted(*row) for row in await cursor.fetchall()]
-
-    def _refused(self, error: psycopg.Error) -> Exception:
-        """Return what an error within a caller's transaction means, which is over by it."""
-        refused = refusal(error)
-        if isinstance(refused, LaneMissing):
-            self._lanes.clear()  # so that another try makes it
-        return refused or error
-
-    def link(self, limit: int) -> int | None:
-        """See `Store.link`."""
-        linked = self._run("link", limit=limit)[0][0]
-        return None if linked is None else int(linked)
-
-    def parents(self, job_id: int) -> list[Parent]:
-        """See `Store.parents`."""
-        return [parent_of(row) for row in self._run("parents", job=job_id)]
-
-    def ensure_lanes(self, wanted: Iterable[tuple[str, int]]) -> None:
-        """Make the lanes of these (queue, priority) pairs where they are missing.
-
-        Never inside a caller's transaction: an uncommitted lane would block others.
-        """
-        missing = sorted(set(wanted) - self._lanes)
-        if missing:
-            queues, priorities = zip(*missing, strict=True)
-            self._run("ensure_lanes", queues=list(queues), priorities=list(priorities))
-            self._lanes.update(missing)
-
-    def wake(self, queues: Collection[str]) -> None:
-        """Wake the workers that listen. Only a hint: polling is the guarantee."""
-        if queues:
-            with suppress(StoreUnavailable):
-                self._run("notify", queues=sorted(queues))
 
     def cancel(self, uuid: UUID) -> CancelAnswer:
         """See `Store.cancel`."""

@@ -11,7 +11,8 @@ SELECT edge.child, edge.parent, edge.rule, extract(epoch FROM edge.linked_at)::d
         SELECT extract(epoch FROM ended.at)::double precision FROM timeball.ended
         WHERE ended.job_id = edge.parent
           AND ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
-        ORDER BY ended.turn) AS instants
+        ORDER BY ended.turn) AS instants,
+    edge.spawned
 FROM timeball.dependency AS edge
 LEFT JOIN timeball.job ON job.id = edge.parent
 WHERE edge.child >= %(first)s

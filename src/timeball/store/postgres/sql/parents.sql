@@ -2,5 +2,5 @@
 SELECT edge.parent_uuid, edge.rule, jobs.state, jobs.result::text
 FROM timeball.dependency AS edge
 LEFT JOIN timeball.jobs ON jobs.id = edge.parent
-WHERE edge.child = %(job)s
+WHERE edge.child = %(job)s AND NOT edge.spawned
 ORDER BY edge.parent;

@@ -1,0 +1,143 @@
+"""Jobs of the memory store that wait for others which they have spawned."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+from timeball.core.dependencies import Awaited, Needs, Rule
+from timeball.core.records import JobSpec, Settlement, Verdict
+from timeball.core.states import Ending, Event, State
+from timeball.core.uniqueness import OnClash
+from timeball.errors import UsageError
+from timeball.store.graph import LINK_MAX, comes_after, cycle_text, links_of
+from timeball.store.memory_graph import MemoryGraph
+from timeball.store.memory_keys import MemoryKeys
+from timeball.store.memory_rows import Row, Tie
+
+_PASSING = frozenset({Ending.RELEASED, Ending.LOST, Ending.MOVED})
+"""Endings that change nothing about what a job has done before."""
+
+
+class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
+    """Spawning: added with the end of the turn that asks for it, or not at all."""
+
+    @abstractmethod
+    def settle(self, worker: int, settlements: Sequence[Settlement]) -> list[Verdict]:
+        """See `Store.settle`."""
+
+    @abstractmethod
+    def _record(self, worker: int, said: Settlement) -> Verdict: ...
+
+    @abstractmethod
+    def _check_depth(self, specs: Sequence[JobSpec]) -> None: ...
+
+    @abstractmethod
+    def _add(self, spec: JobSpec, *, queued: bool = False) -> int: ...
+
+    @abstractmethod
+    def _free(self, row: Row) -> set[str]: ...
+
+    @abstractmethod
+    def _follow(
+        self, row: Row, end: Settlement, event: Event, *, crashed: bool = False
+    ) -> None: ...
+
+    def spawn(self, worker: int, said: Settlement) -> Verdict:
+        """See `Store.spawn`."""
+        with self._lock:
+            row = self._rows.get(said.job_id)
+            if row is None or not row.unwanted:
+                return self._spawn(worker, said)
+        plain = said._replace(ending=Ending.CANCELLED, reason="requested", result=None, spawned=())
+        return self.settle(worker, [plain])[0]
+
+    def _spawn(self, worker: int, said: Settlement) -> Verdict:
+        verdict = self._record(worker, said)
+        if verdict is not Verdict.ACCEPTED:
+            return verdict
+        row, specs = self._rows[said.job_id], said.spawned
+        try:
+            self._check_parents(specs)
+            self._check_cycle(row, specs)
+            self._check_depth(specs)
+            known = set(self._ids)
+            uuids = self._take_keys(specs)
+        except BaseException:
+            del row.endings[said.turn]
+            raise
+        self._add_all(specs, uuids)
+        for uuid in uuids:
+            self._tie(row, uuid, known)
+        left = sum(tie.spawned and tie.decided_at is None for tie in row.ties.values())
+        row.needs = Needs(left, 0, one_met=True)
+        keys = self._free(row) | {spec.key for spec in specs if spec.key}
+        self._follow(row, said, Event.AWAIT)
+        self._line_up((), keys)
+        for _ in range(1 + len(links_of(specs))):
+            self._link(LINK_MAX)
+        return verdict
+
+    def _add_all(self, specs: Sequence[JobSpec], uuids: Sequence[UUID]) -> None:
+        stands_for = {spec.uuid: uuid for spec, uuid in zip(specs, uuids, strict=True)}
+        new: set[int] = set()
+        for spec in specs:
+            if stands_for[spec.uuid] != spec.uuid or spec.uuid in self._ids:
+                continue
+            row = self._rows[self._add(spec)]
+            if comes_after(spec):
+                self._join(row, stands_for, new)
+            new.add(row.id)
+
+    def _tie(self, row: Row, uuid: UUID, known: Collection[UUID]) -> None:
+        """Have a job wait for one that it spawns; whether one that was there has ended is asked."""
+        job = self._ids[uuid]
+        if job not in row.ties:
+            self._children[job].append(row)
+        linked_at = None if uuid in known else self._clock()
+        row.ties[job] = Tie(uuid, Rule.ALL_DONE, linked_at, spawned=True)
+
+    def _check_cycle(self, row: Row, specs: Sequence[JobSpec]) -> None:
+        came_from: dict[int, int] = dict.fromkeys(self._starts(specs), 0)
+        queue = deque(came_from)
+        while queue and row.id not in came_from:
+            job = queue.popleft()
+            for parent in self._waits_for(job):
+                if parent not in came_from:
+                    came_from[parent] = job
+                    queue.append(parent)
+        if row.id in came_from:
+            path = [row.id]
+            while before := came_from[path[-1]]:
+                path.append(before)
+            raise UsageError(cycle_text(row.id, path[::-1]))
+
+    def _starts(self, specs: Sequence[JobSpec]) -> Iterable[int]:
+        """Give the jobs that were there before and that spawned ones are, or wait for."""
+        for spec in specs:
+            yield from (self._ids[edge.parent] for edge in spec.after if edge.parent in self._ids)
+            if spec.uuid in self._ids:
+                yield self._ids[spec.uuid]
+            elif spec.unique is not None and spec.unique.on_clash is OnClash.IGNORE:
+                holder = self._clash(spec, {})
+                if holder is not None:
+                    yield self._ids[holder]
+
+    def _waits_for(self, job: int) -> Iterable[int]:
+        row = self._rows.get(job)
+        if row is None or row.state is not State.WAITING:
+            return ()
+        return sorted(parent for parent, tie in row.ties.items() if tie.decided_at is None)
+
+    def _awaited(self, row: Row) -> Awaited | None:
+        """Return what a job has that has waited for those it spawned, None for any other."""
+        past = [turn for turn, end in row.endings.items() if end.how.ending not in _PASSING]
+        last = row.endings[max(past)].how if past else None
+        if last is None or last.ending is not Ending.AWAITED:
+            return None
+        bad = {State.FAILED, State.CANCELLED}
+        spawned = (self._rows.get(job) for job, tie in row.ties.items() if tie.spawned)
+        failed = [str(each.spec.uuid) for each in spawned if each is not None and each.state in bad]
+        return Awaited(last.result, min(failed, default=None))
