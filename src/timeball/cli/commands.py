@@ -31,6 +31,7 @@ COMMANDS: Final = MappingProxyType(
         "import": "Turn schedules of cron, Celery, APScheduler, Kubernetes into schedules.toml.",
         "demo": "See it work: 300 jobs, a schedule, a worker killed, nothing lost.",
         "worker": "Run workers for the jobs of some modules.",
+        "serve": "Serve the dashboard and the API.",
         "submit": "Add a job.",
         "run": "Run one HTTP request or one command as a job.",
         "jobs": "Look at jobs, follow them, cancel them.",

@@ -45,7 +45,7 @@ _FAILED, _VIOLATED = 1, 7
 def show(*, keep: bool) -> int:
     """Give the demonstration and return the exit code; only `keep` leaves something behind."""
     signal.signal(signal.SIGTERM, _leave)
-    with _database(keep=keep) as store:
+    with database(keep=keep) as store:
         say("starting two workers …")
         demonstration = Demonstration(store)
         supervisor = Supervisor(_config(store))
@@ -180,7 +180,8 @@ def _config(store: PostgresStore) -> SupervisorConfig:
 
 
 @contextmanager
-def _database(*, keep: bool) -> Iterator[PostgresStore]:
+def database(*, keep: bool) -> Iterator[PostgresStore]:
+    """Lend a store on a database of its own; only `keep` leaves it behind."""
     folder = None if keep else Path(tempfile.mkdtemp(prefix="timeball-demo-"))
     server = EmbeddedPostgres(folder)
     try:

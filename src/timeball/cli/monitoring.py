@@ -23,6 +23,17 @@ def metrics_option(command: _Command) -> _Command:
     )(command)
 
 
+def web_option(command: _Command) -> _Command:
+    """Add `--web`."""
+    return click.option(
+        "--web",
+        metavar="[HOST:]PORT",
+        envvar="TIMEBALL_WEB",
+        help="Serve the dashboard too, on this machine only, to whoever can open the port; "
+        "port 0 takes any that is free. Off by default; see `timeball serve`.",
+    )(command)
+
+
 def log_format_option(command: _Command) -> _Command:
     """Add `--log-format`."""
     return click.option(

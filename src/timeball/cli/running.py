@@ -13,6 +13,7 @@ from timeball.cli.declared import Reading
 from timeball.cli.job_text import summary
 from timeball.cli.monitoring import say_url
 from timeball.cli.output import say, shown
+from timeball.cli.serving import beside
 from timeball.client import Client
 from timeball.client.connect import open_store
 from timeball.core.records import Job
@@ -40,6 +41,9 @@ class Running:
     """Whether instants are told in UTC."""
 
     metrics: tuple[str, int] | None
+    web: tuple[str, int] | None
+    """Where the dashboard is; None: nowhere."""
+
     log: LogFormat
 
 
@@ -64,7 +68,8 @@ def run(reading: Reading, how: Running) -> int:
         supervisor = Supervisor(config)
         say(f"{how.children} worker(s) of {how.slots} slots; Ctrl-C stops")
         say_url(supervisor.metrics_url)
-        with _told(Client(store), utc=how.utc):
+        client = Client(store)
+        with beside(client, how.web), _told(client, utc=how.utc):
             return supervisor.run()
     finally:
         close()
