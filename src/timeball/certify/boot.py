@@ -71,6 +71,7 @@ def _asked() -> list[dict[str, Any]]:
 
 
 def _supervise() -> int:
+    child.die_with(int(sys.argv[1]))
     process._started = _started  # noqa: SLF001 - its children are to begin here too
     config = msgspec.json.decode(sys.stdin.buffer.read(), type=SupervisorConfig)
     return Supervisor(config).run()

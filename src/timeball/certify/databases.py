@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from timeball.certify.queries import query
+from timeball.errors import UsageError
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.embedded import EmbeddedPostgres, reset
 from timeball.store.postgres.migrate import migrate
@@ -73,8 +74,14 @@ class Databases:
 
     def _create(self, name: str, template: str) -> None:
         text = query("create_database").format(name=name, template=template)
-        with self._connections.borrowed() as connection:
-            connection.execute(text.encode())
+        try:
+            with self._connections.borrowed() as connection:
+                connection.execute(text.encode())
+        except UsageError as error:
+            raise UsageError(
+                "certify makes databases of its own on the server: connect as a user who may, "
+                "or run ALTER ROLE … CREATEDB"
+            ) from error
 
     def _drop(self, name: str) -> None:
         with self._connections.borrowed() as connection:

@@ -36,8 +36,8 @@ class Fleet:
         self._seen: set[int] = set()
         with log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                command("supervisor"), stdin=subprocess.PIPE, stdout=file, stderr=file,
-                env=environment(boots), start_new_session=True,
+                command("supervisor", str(os.getpid())), stdin=subprocess.PIPE, stdout=file,
+                stderr=file, env=environment(boots), start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as brief:

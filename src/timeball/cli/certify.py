@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +60,26 @@ def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
         raise UsageError("--mutants plays no scenarios: leave --scenario and --replay out")
     order = _order(out, **given)
     try:
-        code = _put_in(mutants, order) if mutants else _carried_out(order)
+        with _ended_in_order():
+            code = _put_in(mutants, order) if mutants else _carried_out(order)
     except (StoreUnavailable, EmbeddedUnavailable) as error:
         say(f"timeball: {error}")
         code = Exit.BROKEN
     ctx.exit(code)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Have SIGTERM end what the block has started, as Ctrl-C does."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _order(

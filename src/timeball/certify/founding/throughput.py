@@ -16,7 +16,7 @@ LEVELS: Final = (1, 2, 4, 8)
 SHARE: Final = 0.8
 """So much of the best rate must be left with the most workers."""
 
-_JOBS: Final = 3_000
+_JOBS: Final = 2_000
 _ROUNDS: Final = 5
 _SLOTS: Final = 4
 _LEASE_S: Final = 60.0
