@@ -82,10 +82,27 @@ def test_when_it_opens_there_is_room(rate: Rate, asks: list) -> None:
             opens = permits.opens_us(law, now, more + 1)
             assert permits.room(law, opens) > more
             assert opens == now or permits.room(law, opens - 1) <= more
+        for more in range(law.at_most):
             soon = permits.soon_us(law, now, more)
             assert soon is not None
             assert permits.soon(law, soon) > more
-        assert permits.soon_us(law, now, law.at_once) is None
+        assert permits.soon_us(law, now, law.at_most) is None
+
+
+@given(rate=rates().filter(lambda rate: rate.burst is None), asks=ASKS)
+@settings(max_examples=100, deadline=None)
+def test_as_many_are_expected_as_those_who_ask_are_given(rate: Rate, asks: list) -> None:
+    law, permits, now = Law.of(rate), Permits(), 10**15
+    for wait_us, want, *_ in asks:
+        now += wait_us
+        expected, given_ = permits.soon(law, now), 0
+        while given_ < want:  # one at a time, as small questions would
+            at, got = permits.offer(law, now, 1)
+            if not got:
+                break
+            permits.take(law, now, got, at)
+            given_ += got
+        assert given_ == min(want, expected)
 
 
 @given(before=rates(), rate=rates(), asks=ASKS)

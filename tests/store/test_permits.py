@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.store.world import World, end, uuids
@@ -128,36 +128,73 @@ def test_a_queue_whose_starts_are_limited_is_claimed_by_permits_alone(world: Wor
     assert world.store.promote(1).rated == {"mail"}
 
 
-def test_who_gets_no_permit_waits_in_line_and_comes_back_in_order(world: World) -> None:
+def test_jobs_of_a_limited_kind_wait_in_line_and_come_in_order(world: World) -> None:
     world.store.limit_starts(Scope.KIND, "a", Rate(2))
     worker = world.worker("a", "b")
     jobs = [world.submit() for _ in range(5)]
     other = world.submit("b")
-    turns = world.claim(worker)
-    assert [list(turn.rates) for turn in turns] == [["kind:a"]] * 5 + [[]]
-    assert uuids(turns)[5] == other
-    assert permits(world, "kind:a", want=5, waited=False) == 2
-    world.settle(worker, end(turns[0]), end(turns[1]), *map(refused, turns[2:5]))
-    job = world.job(jobs[2])
+    assert uuids(world.claim(worker)) == [other]
+    job = world.job(jobs[0])
     assert (job.state, job.reason) == (State.PENDING, RATE_SPENT)
+    promoted = world.store.promote(100)
+    assert (promoted.moved, promoted.lined) == (2, True)
+    assert world.store.promote(100).moved == 0  # these have not asked yet
+    turns = world.claim(worker)
+    assert uuids(turns) == jobs[:2]
+    assert [(list(turn.rates), turn.waited) for turn in turns] == [(["kind:a"], True)] * 2
+    assert permits(world, "kind:a", want=2) == 2
+    world.settle(worker, *map(end, turns))
     promoted = world.store.promote(100)
     assert promoted.moved == 0
     assert promoted.next_due_s == pytest.approx(1.9, abs=0.01)
     world.travel(2.1)
-    late = world.submit()
-    (newcomer,) = world.claim(worker)
-    assert newcomer.uuid == late
-    assert permits(world, "kind:a", waited=newcomer.waited) == 0  # there is a line
-    world.settle(worker, refused(newcomer))
+    world.submit()
     assert world.store.promote(100).moved == 2
-    assert world.store.promote(100).moved == 0  # these have not asked yet
     again = world.claim(worker)
     assert uuids(again) == jobs[2:4]
-    assert all(turn.waited for turn in again)
     world.settle(worker, *map(refused, again))  # they keep their place
     world.travel(5)
     world.store.promote(100)
     assert uuids(world.claim(worker)) == jobs[2:4]
+
+
+def test_who_is_on_his_way_and_never_asks_is_waited_for_longer_and_longer(world: World) -> None:
+    world.store.limit_starts(Scope.KIND, "a", Rate(2))
+    world.worker()
+    for _ in range(9):
+        world.submit()
+    moved = []
+    for _ in range(8):
+        moved.append(world.store.promote(100).moved)
+        world.travel(1.001)
+    assert moved == [2, 2, 0, 2, 0, 0, 0, 2]
+
+
+def test_a_kind_and_a_busy_key_do_not_wait_for_each_other(world: World) -> None:
+    """Who leaves the line of a kind and has to wait for his key takes nobody's place."""
+    world.store.limit_starts(Scope.KIND, "a", Rate(2))
+    worker = world.worker()
+    keyed = [world.submit(key="k") for _ in range(3)]
+    (first,) = world.claim(worker)
+    world.settle(worker, refused(first))  # into the line of the kind: the next has its slot
+    (second,) = world.claim(worker)
+    others = [world.submit() for _ in range(4)]
+
+    def started(rounds: int) -> list[UUID]:
+        found = []
+        for _ in range(rounds):
+            world.store.promote(100)
+            turns = world.claim(worker)
+            n = permits(world, "kind:a", want=len(turns)) if turns else 0
+            world.settle(worker, *map(end, turns[:n]), *map(refused, turns[n:]))
+            found += uuids(turns[:n])
+            world.travel(1.2)
+        return found
+
+    assert (first.uuid, second.uuid) == (keyed[0], keyed[1])
+    assert started(8) == others
+    world.settle(worker, end(second))  # its slot is free, and that wakes who waits for it
+    assert started(4) == [keyed[0], keyed[2]]
 
 
 @pytest.mark.parametrize("why", ["paused", "no worker"])
@@ -165,7 +202,6 @@ def test_a_line_of_a_queue_that_stands_still_delays_no_other(world: World, why: 
     world.store.limit_starts(Scope.KIND, "a", Rate(1))
     worker, other = world.worker(queues=("q",)), world.worker()
     held = [world.submit(queue="q") for _ in range(9)]
-    world.settle(worker, *map(refused, world.claim(worker)))
     if why == "paused":
         world.store.pause_queue("q", "me")
     else:
@@ -173,8 +209,9 @@ def test_a_line_of_a_queue_that_stands_still_delays_no_other(world: World, why: 
     world.travel(5)
     assert world.store.promote(100).moved == 0
     world.submit()
+    assert world.store.promote(100).moved == 1
     (turn,) = world.claim(other)
-    assert permits(world, "kind:a", waited=turn.waited) == 1
+    assert permits(world, "kind:a") == 1
     world.settle(other, end(turn))
     world.store.resume_queue("q")
     worker = world.worker(queues=("q",))
@@ -187,7 +224,6 @@ def test_a_lifted_limit_lets_all_go(world: World) -> None:
     world.store.limit_starts(Scope.KIND, "a", Rate(1))
     worker = world.worker()
     jobs = [world.submit() for _ in range(3)]
-    world.settle(worker, *map(refused, world.claim(worker)))
     world.store.limit_starts(Scope.KIND, "a", None)
     world.store.promote(100)
     turns = world.claim(worker)
@@ -215,14 +251,16 @@ def test_a_key_without_permits_stays_out_of_the_lane_and_delays_nobody(world: Wo
     assert uuids(world.claim(worker)) == [a[1], b[1]]
 
 
-def test_a_backlog_of_a_kind_is_claimed_once_and_then_by_permits_alone(world: World) -> None:
+def test_a_backlog_of_before_a_limit_is_claimed_once_and_then_by_permits_alone(
+    world: World,
+) -> None:
     """Tenant A has 10,000 jobs in real life, in one lane with the ten of B behind them."""
-    world.store.limit_starts(Scope.KIND, "a", Rate(1))
     worker = world.worker("a", "b")
     backlog, seconds = 150, 5
     for _ in range(backlog):
         world.submit()
     b = [world.submit("b") for _ in range(10)]
+    world.store.limit_starts(Scope.KIND, "a", Rate(1))
     claims = started = 0
     for second in range(seconds):
         turns = world.claim(worker)
@@ -236,6 +274,31 @@ def test_a_backlog_of_a_kind_is_claimed_once_and_then_by_permits_alone(world: Wo
         world.store.promote(100)
     assert started == seconds
     assert claims == backlog + seconds - 1
+
+
+@pytest.mark.parametrize("rate", [Rate(7), Rate(40, spread=True), Rate(5, burst=2)], ids=str)
+def test_nobody_of_a_limited_kind_is_claimed_in_vain(world: World, rate: Rate) -> None:
+    """However they come to their lanes: new, due, retried, or given back."""
+    world.store.limit_starts(Scope.KIND, "a", rate)
+    worker = world.worker()
+    for n in range(40):
+        world.submit(delay_s=None if n % 2 else 3.0)
+    claims = started = 0
+    random = Random(1)
+    for _ in range(200):
+        world.travel(random.choice([0.01, 0.05, 0.3]))
+        world.store.promote(100)
+        turns = world.claim(worker)
+        if not turns:
+            continue
+        (granted,) = world.store.permits([Ask(("kind:a",), len(turns))], []).granted
+        ways = [
+            end(turn, Ending.RETRIED, delay_s=0.1) if random.random() < 0.2 else end(turn)
+            for turn in turns[: granted.permits]
+        ]
+        world.settle(worker, *ways, *map(refused, turns[granted.permits :]))
+        claims, started = claims + len(turns), started + granted.permits
+    assert claims == started > 20
 
 
 def test_a_key_that_is_refused_keeps_its_place(world: World) -> None:
@@ -270,11 +333,11 @@ def test_the_record_proves_what_started_since_the_limit_holds(world: World) -> N
     world.settle(worker, *map(end, before))
     world.store.limit_starts(Scope.KIND, "a", Rate(2))
     world.travel(SETTLING_S)
-    turns = [world.start(worker) for _ in range(2)]
+    turns = [world.start(worker, key=f"k-{n}") for n in range(2)]
     world.settle(worker, *map(end, turns))
     (proof,) = proofs(world.store.starts())
     assert (proof.name, proof.rate, proof.starts, proof.most) == ("kind:a", Rate(2), 2, 2)
     assert list(rate_violations(world.store.starts())) == []
-    world.settle(worker, end(world.start(worker)))
+    world.settle(worker, end(world.start(worker, key="k")))
     (violation,) = rate_violations(world.store.starts())
     assert violation.invariant == "I8"

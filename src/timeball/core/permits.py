@@ -92,6 +92,13 @@ class Law(NamedTuple):
             return self.starts
         return max(1, -(-self.starts * _SLACK_US // max(self.window_us, 1_000_000)))
 
+    @property
+    def at_most(self) -> int:
+        """The most permits that those get who ask at one instant, in all."""
+        if not self.spread:
+            return self.at_once
+        return min(self.starts, self.at_once + _AHEAD_US * self.starts // self.window_us)
+
 
 class Grant(NamedTuple):
     """Permits given at one instant; its number is 0 once it is known how they were used."""
@@ -128,8 +135,7 @@ class Permits:
         left = law.at_once * law.window_us - max(0, full - now_us * law.starts)
         room = left // law.window_us if law.burst is not None or law.spread else law.starts
         if law.burst is None:
-            alive = (grant for grant in self.grants if grant.until_us + law.window_us > now_us)
-            room = min(room, law.starts - sum(grant.permits for grant in alive))
+            room = min(room, self._within(law, now_us))
         return max(0, room)
 
     def offer(self, law: Law, now_us: int, want: int) -> tuple[int, int]:
@@ -189,24 +195,34 @@ class Permits:
 
     def soon_us(self, law: Law, now_us: int, more: int = 0) -> int | None:
         """Return when to ask for one that comes after `more` others; None: they are too many."""
-        if more >= law.at_once:
+        if more >= law.at_most:
             return None
         soon_us = 0 if law.burst is not None else _SOON_US
         return max(now_us, self.newest_us, self.opens_us(law, now_us, more + 1) - soon_us)
 
     def soon(self, law: Law, now_us: int) -> int:
-        """Return how many could be had by whoever asks now."""
-        if now_us < self.newest_us:
-            return 0
-        return self.room(law, now_us if law.burst is not None else now_us + _AHEAD_US)
+        """Return how many could be had by those who ask now, in all."""
+        if law.burst is not None or now_us < self.newest_us:
+            return self.room(law, now_us)
+        room = self._within(law, now_us + _AHEAD_US)
+        if law.spread:  # one after the other, more than what comes together
+            owed = max(0, self._full(law) - now_us * law.starts) - _AHEAD_US * law.starts
+            room = min(room, law.at_once - -(-owed // law.window_us))
+        return max(0, room)
 
     def opens_us(self, law: Law, now_us: int, permits: int = 1) -> int:
-        """Return from when on there can be room for so many, by what is known now."""
+        """Return from when on there can be room for so many, by what is known now.
+
+        Of an even spacing these may be more than come together: then for the last one.
+        """
         if self.room(law, now_us) >= permits:
             return now_us
         opens_us = max(now_us, self.newest_us)
         if law.burst is not None or law.spread:
-            full = self._full(law) - (law.at_once - permits) * law.window_us
+            full = self._full(law)
+            if law.spread:
+                full = max(full, now_us * law.starts)
+            full -= (law.at_once - permits) * law.window_us
             opens_us = max(opens_us, -(-full // law.starts))
         if law.burst is None:
             excess = sum(grant.permits for grant in self.grants) - law.starts + permits
@@ -216,6 +232,11 @@ class Permits:
                 excess -= grant.permits
                 opens_us = max(opens_us, grant.until_us + law.window_us)
         return opens_us
+
+    def _within(self, law: Law, at_us: int) -> int:
+        """Return what a window leaves at an instant."""
+        alive = (grant for grant in self.grants if grant.until_us + law.window_us > at_us)
+        return law.starts - sum(grant.permits for grant in alive)
 
     def _full(self, law: Law, grants: Sequence[Grant] | None = None) -> int:
         # No law lets a bucket owe more; what is on record may be in units of the law before.

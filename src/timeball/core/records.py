@@ -173,6 +173,9 @@ class Promoted(NamedTuple):
     rated: frozenset[str] = frozenset()
     """The queues whose starts are limited: a claim needs permits for them."""
 
+    lined: bool = False
+    """Whether the starts of some kind are limited: its jobs come to their lanes by promoting."""
+
 
 class Pulse(NamedTuple):
     """One worker's sign of life, as read by a sweeper."""

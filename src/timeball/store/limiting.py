@@ -21,8 +21,8 @@ class Ask(NamedTuple):
 
     want: int
     waited: bool = True
-    """Whether it is for turns that have come out of the line of those that wait for a rate: others
-    get nothing while there is one."""
+    """Whether it is for turns that have come out of the line of those that wait for a rate: these
+    are waited for no longer."""
 
 
 class Part(NamedTuple):

@@ -179,14 +179,17 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
                 if row.endings[row.turn - 1].at <= now - NO_WORKER_REST
             ]
             chosen = [*due, *known][:limit]
-            chosen += self._out_of_line(limit - len(chosen))
+            most = limit - len(chosen)
+            self._line_up(row for row in chosen if self._is_rated(row))  # into its line
+            chosen = [row for row in chosen if not row.line] + self._out_of_line(most)
             ripe = {row.spec.key for row in chosen if row.spec.key}
             moved = self._line_up(chosen, ripe | self._waiting_keys(), limit)
             later = min((row.run_at for row in self._held.values() if row.run_at), default=None)
             times_s = [max(0.0, (later - now).total_seconds())] if later else []
             if (opening_s := self._next_opening_s()) is not None:
                 times_s.append(opening_s)
-            return Promoted(moved, min(times_s, default=None), self._rated_queues())
+            next_s = min(times_s, default=None)
+            return Promoted(moved, next_s, self._rated_queues(), lined=bool(self._rated_kinds()))
 
     # Staying alive
 
@@ -269,7 +272,8 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
     def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = (), most: int = CLAIM_MAX) -> int:
         """Put jobs at the back of their lanes, and those that `keys` have room for.
 
-        Those with a key wait until it has.
+        Those with a key wait until it has; those of a kind whose starts are limited until they
+        leave its line.
         """
         free: list[Row] = []
         for row in rows:
@@ -277,10 +281,13 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
                 move(row, Event.DUE, State.PENDING)
             if row.line is not None:
                 row.lined_at = row.held_at
-            if row.spec.key is None:
-                free.append(row)
-            else:
+            if row.spec.key is not None:
                 self._hold(row, reason=KEY_BUSY)
+            elif self._is_rated(row):
+                self._hold(row, reason=RATE_SPENT)
+                row.line = f"kind:{row.spec.kind}"
+            else:
+                free.append(row)
         free += self._let_in(keys, most)
         for row in sorted(free, key=lambda row: row.id):
             self._let_go(row)

@@ -104,6 +104,13 @@ class MemoryRates(MemoryQueues):
     def _rated_queues(self) -> frozenset[str]:
         return frozenset(name for scope, name in self._rates if scope is Scope.QUEUE)
 
+    def _rated_kinds(self) -> frozenset[str]:
+        return frozenset(name for scope, name in self._rates if scope is Scope.KIND)
+
+    def _is_rated(self, row: Row) -> bool:
+        """Return whether a job has to go through the line of its kind; not if it leaves that."""
+        return row.spec.key is None and row.line is None and row.spec.kind in self._rated_kinds()
+
     def _permits_of(self, name: str) -> Permits:
         return self._permits.setdefault(name, Permits())
 
@@ -118,10 +125,7 @@ class MemoryRates(MemoryQueues):
 
     def _granted(self, ask: Ask, now_us: int) -> Granted:
         laws = {name: law for name in ask.names if (law := self._law_of(name))}
-        lines = {row.line for row in self._in_line()}
         left = ask.want
-        if not ask.waited and lines & laws.keys():
-            left = 0
         for name in ask.names if ask.waited else ():
             coming, until_us = self._coming.get(name, (0, 0))
             self._coming[name] = max(0, coming - ask.want), until_us
@@ -189,7 +193,7 @@ class MemoryRates(MemoryQueues):
             room = self._expected(line, most - len(chosen))
             rows = [row for row in self._in_line() if row.line == line]
             leaving = sorted(rows, key=lambda row: (row.held_at, row.id))[:room]
-            if leaving and self._law_of(line) and line in self._permits:
+            if leaving and self._law_of(line):
                 self._note_coming(line, leaving)
             chosen += leaving
         return chosen

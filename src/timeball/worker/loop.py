@@ -129,7 +129,7 @@ class Worker:
 
     def wake(self) -> None:
         """End the loop's rest: there may be something to claim."""
-        self._woken = True
+        self._woken = self._desk.stirred = True
         self._bell.ring()
 
     def work(self) -> None:
@@ -252,13 +252,14 @@ class Worker:
                 _log.warning("too late: turn %d of job %d", settlement.turn, settlement.job_id)
 
     def _promote(self) -> None:
-        if self._stopping or time.monotonic() < min(self._promote_at, self._desk.opens_at_s):
+        now_s = time.monotonic()
+        if self._stopping or (now_s < self._promote_at and not self._desk.may_open(now_s)):
             return
-        moved, next_due_s, rated = self._store.promote(_PROMOTE_MAX)
-        self._desk.heed(rated)
-        rest_s = self._config.poll_s if next_due_s is None else min(self._config.poll_s, next_due_s)
-        self._promote_at = time.monotonic() + rest_s
-        self._woken = self._woken or moved > 0
+        promoted = self._store.promote(_PROMOTE_MAX)
+        self._desk.heed(promoted)
+        rest_s = self._config.poll_s if promoted.next_due_s is None else promoted.next_due_s
+        self._promote_at = time.monotonic() + min(self._config.poll_s, rest_s)
+        self._woken = self._woken or promoted.moved > 0
 
     def _heed(self) -> None:
         """Ask attempts to stop whose cancel was requested."""

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final
 
 from timeball.core.permits import TTL_S
-from timeball.core.records import Turn
+from timeball.core.records import Promoted, Turn
 from timeball.store.limiting import Ask, Limiting, Spent
 
 _ASK_REST_S: Final = 0.01  # between two questions, however soon there is more: a few make a batch
@@ -102,11 +102,19 @@ class PermitDesk:
         self._batches: list[Batch] = []
         self._spent: list[Spent] = []
         self._lines = False  # whether it has asked for a kind or a key
+        self._lined = False
+        self.stirred = False
+        """Whether new jobs may have come since it was asked about that."""
 
-    def heed(self, rated: frozenset[str]) -> None:
-        """Be told of which queues the starts are limited, when those who may come have come."""
-        self.rated = rated & self._queues
+    def heed(self, promoted: Promoted) -> None:
+        """Be told what is limited, when those who may come have come."""
+        self.rated, self._lined = promoted.rated & self._queues, promoted.lined
         self.opens_at_s = _NEVER_S
+
+    def may_open(self, now_s: float) -> bool:
+        """Return, once, whether some that wait for a rate may come by now."""
+        stirred, self.stirred = self.stirred and self._lined, False
+        return stirred or now_s >= self.opens_at_s
 
     def may_ask(self, now_s: float) -> bool:
         """Return, once, whether more permits for a queue can be expected by now."""

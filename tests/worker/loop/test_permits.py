@@ -15,7 +15,7 @@ from tests.worker.loop.workshop import Workshop
 from timeball.core.limits import Scope
 from timeball.core.permits import TTL_S, Proof, Start, proofs
 from timeball.core.rate import Rate
-from timeball.core.records import Turn
+from timeball.core.records import Promoted, Turn
 from timeball.core.states import Ending, State
 from timeball.store.limiting import RATE_SPENT
 from timeball.store.memory import MemoryStore
@@ -177,7 +177,7 @@ def test_a_permit_that_is_given_ahead_holds_from_its_instant_on() -> None:
     store = MemoryStore(lambda: at)
     store.limit_starts(Scope.QUEUE, "q", Rate(1, per_s=0.1))
     desk = PermitDesk(store, ["q"], lambda: None)
-    desk.heed(frozenset({"q"}))
+    desk.heed(Promoted(0, None, frozenset({"q"})))
     turns = [Turn(1, 1, n, 1, *[None] * 10, rates=["queue:q"]) for n in (1, 2)]  # type: ignore[arg-type]  # the rest does not matter
     batches = []
     for turn in turns:
@@ -197,7 +197,7 @@ def test_what_a_claim_has_no_turns_for_is_given_back(shop: Workshop) -> None:
     store.limit_starts(Scope.QUEUE, "q", Rate(5, per_s=3600))
     desk = PermitDesk(store, ["q", "other"], lambda: None)
     assert desk.stock(3) is None  # nobody has said that it is limited
-    desk.heed(frozenset({"q", "foreign"}))
+    desk.heed(Promoted(0, None, frozenset({"q", "foreign"})))
     assert desk.stock(3) == {"q": 3}
     assert desk.stock(9) == {"q": 5}
     assert desk.stock(9) == {"q": 5}

@@ -221,8 +221,8 @@ class PostgresStore(
     def promote(self, limit: int) -> Promoted:
         """See `Store.promote`."""
         rows = self._run("promote", limit=limit, after=self._looked_at)
-        moved, next_due_s, self._looked_at, rated = rows[0]
-        return Promoted(moved, next_due_s, frozenset(rated))
+        moved, next_due_s, self._looked_at, rated, lined = rows[0]
+        return Promoted(moved, next_due_s, frozenset(rated), lined=lined)
 
     def note(self, notes: Sequence[Note]) -> set[int]:
         """See `Store.note`."""

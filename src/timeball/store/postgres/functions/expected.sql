@@ -16,11 +16,10 @@ BEGIN
     SELECT * INTO v_permit FROM timeball.permit WHERE permit.name = p_name;
     IF NOT FOUND THEN
         RETURN least(p_most, timeball.permit_most(v_rate));
-    ELSIF v_permit.opens_us > v_now OR v_now < v_permit.newest_us THEN
+    ELSIF v_permit.opens_us > v_now THEN
         RETURN 0;
     END IF;
-    RETURN least(p_most, greatest(0, timeball.permit_room(v_permit, v_rate,
-            v_now + CASE WHEN v_rate.burst IS NULL THEN 200000 ELSE 0 END)
+    RETURN least(p_most, greatest(0, timeball.permit_ahead(v_permit, v_rate, v_now)
         - CASE WHEN v_permit.coming_until > v_now THEN v_permit.coming ELSE 0 END));
 END
 $function$;

@@ -16,6 +16,8 @@ SET enable_nestloop = on
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $function$
+DECLARE
+    v_rated text[] := timeball.rated_kinds();
 BEGIN
     PERFORM 1 FROM timeball.job
     WHERE job.id = ANY (p_job_ids)
@@ -48,8 +50,10 @@ BEGIN
         LEFT JOIN timeball.entry
             ON entry.job_id = job.id AND entry.turn = done.turn AND entry.attempts IS NOT NULL
         LEFT JOIN LATERAL (
-            SELECT timeball.rate_line(coalesce(entry.lane, job.lane), job.kind)
-            WHERE done.reason = 'rate' AND NOT done.began
+            SELECT CASE WHEN done.reason = 'rate' AND NOT done.began
+                    THEN timeball.rate_line(coalesce(entry.lane, job.lane), job.kind)
+                WHEN done.delay_s IS NULL AND job.key IS NULL AND job.kind = ANY (v_rated)
+                    AND done.reason IS DISTINCT FROM 'no_worker' THEN 'kind:' || job.kind END
         ) AS waits (line) ON true
     ),
     cancelled AS (

@@ -45,6 +45,7 @@ BEGIN
                 SELECT FROM timeball.slot WHERE slot.scope = 'key' AND slot.name = held.key))
         INTO v_n FROM timeball.held WHERE held.job_id = ANY (v_jobs);
         v_now := extract(epoch FROM timeball.clock()) * 1000000;
+        INSERT INTO timeball.permit (name) VALUES (v_line) ON CONFLICT DO NOTHING;
         UPDATE timeball.permit
         SET coming = v_n, coming_until = v_now + patience_s * 1000000,
             patience_s = least(2 * patience_s, 64)

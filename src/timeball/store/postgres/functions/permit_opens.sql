@@ -1,5 +1,6 @@
 -- Return from which instant on (in microseconds) there can be so many permits, by what is known
--- now; the present one, if there are. See core/permits.py, which says the same.
+-- now; the present one, if there are. Of an even spacing these may be more than come together: then
+-- for the last one. See core/permits.py, which says the same.
 CREATE OR REPLACE FUNCTION timeball.permit_opens(
     p_permit timeball.permit, p_rate timeball.limiter, p_now bigint, p_n integer
 ) RETURNS bigint LANGUAGE plpgsql IMMUTABLE
@@ -11,7 +12,9 @@ BEGIN
         RETURN p_now;
     END IF;
     IF p_rate.burst IS NOT NULL OR p_rate.spread THEN
-        v_opens := greatest(v_opens, ceil((timeball.permit_full(p_permit, p_rate)
+        v_opens := greatest(v_opens, ceil((
+            greatest(timeball.permit_full(p_permit, p_rate),
+                CASE WHEN p_rate.spread THEN p_now::numeric * p_rate.starts END)
             - (timeball.permit_most(p_rate) - p_n)::numeric * p_rate.window_us) / p_rate.starts));
     END IF;
     IF p_rate.burst IS NULL THEN

@@ -7,9 +7,13 @@ CREATE OR REPLACE FUNCTION timeball.permit_soon(
 AS $function$
 DECLARE
     v_coming integer := CASE WHEN p_permit.coming_until > p_now THEN p_permit.coming ELSE 0 END;
+    v_most bigint := CASE WHEN p_rate.spread
+        THEN least(p_rate.starts, timeball.permit_most(p_rate)
+            + 200000::bigint * p_rate.starts / p_rate.window_us)
+        ELSE timeball.permit_most(p_rate) END;
     v_soon bigint;
 BEGIN
-    IF v_coming < timeball.permit_most(p_rate) THEN
+    IF v_coming < v_most THEN
         v_soon := greatest(p_now, p_permit.newest_us,
             timeball.permit_opens(p_permit, p_rate, p_now, v_coming + 1)
             - CASE WHEN p_rate.burst IS NULL THEN 100000 ELSE 0 END);

@@ -85,12 +85,6 @@ BEGIN
             CONTINUE WHEN v_rates[v_place] IS NULL;
             v_rate := v_rates[v_place];
             v_ahead := v_ahead AND v_rate.burst IS NULL;
-            IF NOT v_ask.waited AND EXISTS (
-                SELECT FROM timeball.held
-                WHERE held.line = v_permit.name AND held.lane = ANY (timeball.open_lanes())
-            ) THEN
-                v_left := 0;
-            END IF;
         END LOOP;
         v_parts := '[]';
         -- What opens at different instants comes in parts: none has to wait for the next.

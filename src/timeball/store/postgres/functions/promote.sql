@@ -4,13 +4,15 @@
 -- those in whose key has room, or who wait for a rate and can expect a permit: of the next 1,000
 -- keys after p_after, in a circle. Returns how
 -- many there were, the last key that was looked at, the seconds until the next job falls due or may
--- come from a line (null: there is none), and the queues whose starts are limited.
+-- come from a line (null: there is none), the queues whose starts are limited, and whether those of
+-- some kinds are.
 --
 -- The rows are locked in a materialised CTE: under a nested loop a LIMIT inside IN (...)
 -- is evaluated again and again, and moves more.
 CREATE OR REPLACE FUNCTION timeball.promote(
     p_limit integer, p_after text,
-    OUT o_moved integer, OUT o_next_due_s double precision, OUT o_after text, OUT o_rated text[]
+    OUT o_moved integer, OUT o_next_due_s double precision, OUT o_after text, OUT o_rated text[],
+    OUT o_lined boolean
 ) LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -18,6 +20,7 @@ SET enable_mergejoin = off
 AS $function$
 DECLARE
     v_ripe bigint[];
+    v_leaving bigint[];
     v_keys text[];
 BEGIN
     WITH due AS MATERIALIZED (
@@ -47,10 +50,12 @@ BEGIN
     ),
     ripe AS (SELECT job_id FROM due UNION ALL SELECT job_id FROM known)
     SELECT array_agg(ripe.job_id) INTO v_ripe FROM ripe;
-    IF EXISTS (SELECT FROM timeball.held WHERE held.line IS NOT NULL) THEN
-        v_ripe := v_ripe || timeball.leave_lines(p_limit - coalesce(cardinality(v_ripe), 0));
-    END IF;
     o_moved := CASE WHEN v_ripe IS NULL THEN 0 ELSE timeball.line_up(v_ripe) END;
+    IF EXISTS (SELECT FROM timeball.held WHERE held.line IS NOT NULL) THEN
+        v_leaving := timeball.leave_lines(p_limit - coalesce(cardinality(v_ripe), 0));
+        o_moved := o_moved + timeball.line_up(v_leaving);
+        v_ripe := v_ripe || v_leaving;
+    END IF;
 
     SELECT waiting.o_keys, waiting.o_last INTO v_keys, o_after
     FROM timeball.waiting_keys(p_after, 1000) AS waiting;
@@ -67,6 +72,7 @@ BEGIN
     o_rated := array(
         SELECT limiter.name FROM timeball.limiter
         WHERE limiter.scope = 'queue' AND limiter.starts IS NOT NULL);
+    o_lined := timeball.rated_kinds() <> '{}';
     IF EXISTS (SELECT FROM timeball.limiter WHERE limiter.starts IS NOT NULL) THEN
         o_next_due_s := least(o_next_due_s, timeball.next_opening());
     END IF;

@@ -19,6 +19,7 @@ DECLARE
     v_locked bigint[];
     v_ripe bigint[];
     v_clashed bigint[];
+    v_rated text[] := timeball.rated_kinds();
 BEGIN
     PERFORM timeball.durable();
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -39,7 +40,9 @@ BEGIN
     WITH found AS MATERIALIZED (
         SELECT jobs.id, jobs.uuid, jobs.queue, jobs.turn, jobs.attempts,
             coalesce(moved.lane, job.lane) AS lane, job.kind, job.key,
-            jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe
+            jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe,
+            CASE WHEN job.key IS NOT NULL THEN 'key'
+                WHEN job.kind = ANY (v_rated) THEN 'rate' END AS reason
         FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
         LEFT JOIN timeball.moved ON moved.job_id = job.id
         WHERE job.uuid = ANY (p_uuids)
@@ -47,13 +50,13 @@ BEGIN
     entered AS (
         INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
         SELECT found.lane, found.id, found.turn + 1, found.attempts, 0, 0, 0
-        FROM found WHERE found.ripe AND found.key IS NULL ORDER BY found.id
+        FROM found WHERE found.ripe AND found.reason IS NULL ORDER BY found.id
     ),
     waiting AS (
-        INSERT INTO timeball.held (job_id, turn, state, lane, reason, kind, key, attempts)
-        SELECT found.id, found.turn + 1, 'pending', found.lane, 'key', found.kind, found.key,
-            found.attempts
-        FROM found WHERE found.ripe AND found.key IS NOT NULL ORDER BY found.id
+        INSERT INTO timeball.held (job_id, turn, state, lane, reason, kind, key, attempts, line)
+        SELECT found.id, found.turn + 1, 'pending', found.lane, found.reason, found.kind, found.key,
+            found.attempts, CASE WHEN found.reason = 'rate' THEN 'kind:' || found.kind END
+        FROM found WHERE found.ripe AND found.reason IS NOT NULL ORDER BY found.id
     ),
     noted AS (
         INSERT INTO timeball.event (kind, job_id, turn)

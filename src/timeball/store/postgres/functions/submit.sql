@@ -10,7 +10,8 @@
 -- already adds nothing and gives that job's id; an ignored job gives id and uuid of the one that
 -- holds its key. Those that would take a queue beyond its max_depth are refused with all the
 -- others, unless p_bounded is false. Those in p_queued wait until `admit` lets them start, those with a key until
--- `admit_keys` does, those that come after others until these have ended. A job of kind
+-- `admit_keys` does, those of a kind whose starts are limited until `promote` does, those that come
+-- after others until these have ended. A job of kind
 -- timeball.batch is a batch: nobody runs it, and it ends with the last of the jobs it comes after.
 CREATE OR REPLACE FUNCTION timeball.submit(
     p_jobs jsonb, p_queued uuid[] DEFAULT '{}', p_bounded boolean DEFAULT true
@@ -24,6 +25,7 @@ DECLARE
     v_limited boolean;
     v_given jsonb := p_jobs;
     v_children bigint[];
+    v_rated text[] := timeball.rated_kinds();
 BEGIN
     PERFORM timeball.durable();
     SELECT min(format('queue %s, priority %s', given.queue, given.priority))
@@ -88,13 +90,15 @@ BEGIN
             WHEN job.run_at IS NOT NULL THEN NULL
             WHEN job.uuid = ANY (p_queued) THEN 'overlap'
             WHEN job.key IS NOT NULL THEN 'key'
+            WHEN job.kind = ANY (v_rated) THEN 'rate'
         END AS reason
     ),
     held AS (
         INSERT INTO timeball.held
-            (job_id, turn, state, lane, run_at, kind, key, reason, expires_at)
+            (job_id, turn, state, lane, run_at, kind, key, reason, expires_at, line)
         SELECT added.id, 1, CASE WHEN added.run_at IS NULL THEN 'pending' ELSE 'scheduled' END,
-            added.lane, added.run_at, added.kind, added.key, added.reason, added.expires_at
+            added.lane, added.run_at, added.kind, added.key, added.reason, added.expires_at,
+            CASE WHEN added.reason = 'rate' THEN 'kind:' || added.kind END
         FROM added
         WHERE (added.run_at IS NOT NULL OR added.reason IS NOT NULL)
           AND added.reason IS DISTINCT FROM 'parents'
