@@ -252,8 +252,7 @@ class Worker:
                 _log.warning("too late: turn %d of job %d", settlement.turn, settlement.job_id)
 
     def _promote(self) -> None:
-        now_s = time.monotonic()
-        if self._stopping or (now_s < self._promote_at and not self._desk.may_open(now_s)):
+        if self._stopping or not self._desk.may_come(self._promote_at):
             return
         promoted = self._store.promote(_PROMOTE_MAX)
         self._desk.heed(promoted)

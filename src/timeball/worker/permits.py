@@ -111,10 +111,10 @@ class PermitDesk:
         self.rated, self._lined = promoted.rated & self._queues, promoted.lined
         self.opens_at_s = _NEVER_S
 
-    def may_open(self, now_s: float) -> bool:
-        """Return, once, whether some that wait for a rate may come by now."""
+    def may_come(self, due_s: float) -> bool:
+        """Return, once, whether some that wait for a rate may come by now, or others since `due_s`."""
         stirred, self.stirred = self.stirred and self._lined, False
-        return stirred or now_s >= self.opens_at_s
+        return stirred or time.monotonic() >= min(due_s, self.opens_at_s)
 
     def may_ask(self, now_s: float) -> bool:
         """Return, once, whether more permits for a queue can be expected by now."""
