@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from threading import Thread
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -21,8 +21,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from timeball.action.context import Context
 from timeball.action.failed import ActionFailed
 from timeball.action.secret import VALUE_MIN, SecretUnavailable
+from timeball.action.sql_reply import Reply
 from timeball.action.sql_request import TIMEOUT_S, SqlRequest
 from timeball.core.outcomes import Unbegun
+from timeball.errors import UsageError
 from timeball.observe.concealment import conceal
 from timeball.observe.encryption import warn_if_plain
 
@@ -67,6 +69,8 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
         if context.stop.raised:
             return Unbegun("stopped")
         raise _failed(error, context) from None
+    except UsageError as error:
+        raise ActionFailed(str(error), error_type="SqlRefused", again=False) from None
     except SecretUnavailable as error:
         raise ActionFailed(str(error), error_type="SqlRefused", again=True) from None
     except RecursionError:
@@ -112,46 +116,24 @@ def _result(
     connection.execute(_SETTINGS, [str(limit_ms)])
     if asked.role is not None:
         connection.execute(_ROLE, [asked.role])
+    reply = Reply(connection)
     rows: list[Any] = []
-    with connection.cursor() as cursor, closing(_rows(cursor, asked)) as found:
-        size = count = 0
-        for count, row in enumerate(found, start=1):  # noqa: B007 - how many there were
-            size += len(json.dumps(row))
-            if len(rows) < asked.rows_max and size <= BYTES_MAX:
-                rows.append(row)
-            elif asked.read_only:
-                break  # the rest changes nothing, so it is not even read
-        columns = [column.name for column in cursor.description or ()]
-        if not columns:
-            count = max(0, cursor.rowcount)
+    size = 0
+    with closing(reply.rows(asked.statement, asked.params)) as found:
+        for row in found:
+            if size <= BYTES_MAX and len(rows) < asked.rows_max:
+                plain = [_plain(value) for value in row]
+                size += len(json.dumps(plain))
+                rows += [plain] if size <= BYTES_MAX else []
+            # The rest of what changes nothing is not even read; all else is carried out whole.
+            if asked.read_only and reply.row_count > len(rows):
+                break
     return {
-        "columns": columns,
+        "columns": reply.columns,
         "rows": rows,
-        "row_count": count,
-        "truncated": bool(columns) and count > len(rows),
+        "row_count": reply.row_count,
+        "truncated": bool(reply.columns) and reply.row_count > len(rows),
     }
-
-
-def _rows(cursor: psycopg.Cursor[Any], asked: SqlRequest) -> Generator[list[Any], None, None]:
-    """Give the rows one by one; by a protocol that takes one statement and no more."""
-    # Without parameters a percent sign is nothing but that.
-    text = asked.statement if asked.params else asked.statement.replace("%", "%%")
-    if asked.read_only:
-        # Closed here, whatever is raised: a stream left open holds its connection's lock.
-        stream = cast(
-            "Generator[Any, None, None]", cursor.stream(text.encode(), asked.params or ())
-        )
-        with closing(stream) as found:
-            yield from map(_plain_row, found)
-        return
-    # Prepared, which takes one statement too, and knows those that give no rows.
-    cursor.execute(text.encode(), asked.params or (), prepare=True)
-    if cursor.description:
-        yield from map(_plain_row, cursor)
-
-
-def _plain_row(row: Iterable[Any]) -> list[Any]:
-    return [_plain(value) for value in row]
 
 
 def _plain(value: Any) -> Any:
