@@ -1,4 +1,4 @@
-"""`timeball batch`: run a Python file's batch in this process, and draw it."""
+"""`timeball batch`: batches of this process, run from a file, and those in the database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import click
 
 from timeball.cli.bounds import SLOTS_MAX
+from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import json_option, say, write, write_json
+from timeball.cli.stored_batches import COMMANDS, found
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
+    from collections.abc import Sequence
+
     from timeball import AsyncScheduler, Rate, Scheduler
+    from timeball.cli.batch_run import Run
+    from timeball.core.batches import Member
 
 _FAILED: Final = 1
 _VIOLATED: Final = 7
@@ -24,7 +30,14 @@ _CONTRACT: Final = "write `def batch(scheduler): ...`, which submits its jobs"
 
 @click.group()
 def command() -> None:
-    """Run many calls in this process, so many at a time and a second; draw how it went."""
+    """Run many calls in this process, so many at a time and a second; draw how it went.
+
+    And look after batches in the database: those that programs make with client.batch(...).
+    """
+
+
+for _stored in COMMANDS:
+    command.add_command(_stored)
 
 
 @command.command("run")
@@ -72,16 +85,40 @@ def run(ctx: click.Context, /, file: str, **options: Any) -> None:
 
 
 @command.command("gantt")
-@click.argument("saved", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("which", metavar="SAVED|ID")
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), required=True, help="Write it there."
 )
-def gantt(saved: Path, *, svg: Path) -> None:
-    """Draw a batch that `run --save` has kept: slots, attempts, waits, makespan and bound."""
+@dsn_option
+def gantt(which: str, *, svg: Path, dsn: str | None) -> None:
+    """Draw a batch: slots, attempts, waits, makespan and bound.
+
+    SAVED: a file that `run --save` has kept. ID: of a batch in the database: a uuid, the beginning
+    of one, or a number; its slots are as many as were in use at once.
+    """
     from timeball.cli.batch_run import Run
     from timeball.cli.gantt import gantt as drawn
 
-    svg.write_text(drawn(Run.read(saved)))
+    if Path(which).is_file():
+        svg.write_text(drawn(Run.read(Path(which))))
+        return
+    with opened(dsn) as client:
+        batch = found(client, which)
+        svg.write_text(drawn(_stored_run(batch.state().name or str(batch.uuid), batch.members())))
+
+
+def _stored_run(name: str, members: Sequence[Member]) -> Run:
+    """Return how a batch of the database was carried out."""
+    from timeball.cli.batch_run import Run
+    from timeball.core.batch_report import batch_report, record_of
+    from timeball.core.makespan import AttemptRecord
+
+    kinds = {member.id: member.kind for member in members}
+    records: list[AttemptRecord[int | str]] = [
+        AttemptRecord(f"{kinds[each.job]} {each.job}", *each[1:])
+        for each in record_of(members).attempts
+    ]
+    return Run.of(batch_report(members), records, name=name, rate=None)
 
 
 def _carried_out(

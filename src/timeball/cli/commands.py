@@ -38,7 +38,7 @@ COMMANDS: Final = MappingProxyType(
         "queues": "Look at queues, pause and resume them, and limit them.",
         "limits": "Say how many jobs of a key or a queue may be under way at once.",
         "cron": "Say when schedules run, and why then.",
-        "batch": "Run many calls in this process, and draw how it went.",
+        "batch": "Run many calls in this process; look after batches; draw how they went.",
         "db": "Start, stop and look after the database.",
         "audit": "Prove from the record that no job was lost and none ran twice.",
         "certify": "Attack every promise with faults, and tell whether it held.",
