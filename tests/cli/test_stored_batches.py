@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.invoking import document, invoke, said
@@ -46,9 +45,11 @@ def test_batches_are_listed_newest_first(world: World) -> None:
 def test_a_batch_is_shown_with_its_report(world: World) -> None:
     whole = pipeline(world)
     text = said("batch", "show", str(whole))
-    assert "4: 1 succeeded, 2 pending, 1 waiting" in " ".join(
-        sorted(text.splitlines()[3].split(), key=lambda _: 0)
-    ) or "1 succeeded" in text
+    assert (
+        "4: 1 succeeded, 2 pending, 1 waiting"
+        in " ".join(sorted(text.splitlines()[3].split(), key=lambda _: 0))
+        or "1 succeeded" in text
+    )
     assert "25.0 %" in text
     assert "Makespan" in text
     assert "Path      a 1" in text
@@ -134,7 +135,7 @@ def test_no_name_gets_out_of_a_picture(name: str) -> None:
     node = Node(number=0, layer=0, label=name, state=State.PENDING, jobs=1)
     graph = Graph(name=name, nodes=[node], edges={})
     assert ET.fromstring(svg(graph)).tag == f"{SVG}svg"
-    inside = dot(graph).replace('\\\\', "").replace('\\"', "")
+    inside = dot(graph).replace("\\\\", "").replace('\\"', "")
     assert inside.count('"') % 2 == 0
 
 

@@ -12,7 +12,6 @@ from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import (
     iso,
     json_option,
-    say,
     shown,
     utc_option,
     write,
