@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -119,6 +120,9 @@ class Lent(NamedTuple):
     spawn: Callable[[Draft], None] | None = None
     """Takes a job that is to be added once this one has succeeded."""
 
+    hear: Callable[[Any, Any, Any], None] | None = None
+    """Told how far the job is, where there is no notebook."""
+
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
     """A job's logger. Call it, as in ``ctx.log("halfway")``, and the line is kept with the job."""
@@ -211,7 +215,7 @@ class Context:
     def parents(self) -> list[ParentJob]:
         """Return the jobs that this one comes after, with their results, in submission order.
 
-        In a worker that is a query: in a coroutine write ``await asyncio.to_thread(ctx.parents)``.
+        In a worker that is a query: in a coroutine write ``await ctx.parents_async()``.
         """
         return [] if self._lent.parents is None else self._lent.parents()
 
@@ -248,6 +252,10 @@ class Context:
         self._spawned += 1
         return spawned
 
+    async def parents_async(self) -> list[ParentJob]:
+        """Return what `parents` does; the event loop goes on meanwhile."""
+        return [] if self._lent.parents is None else await asyncio.to_thread(self._lent.parents)
+
     @property
     def log(self) -> JobLog:
         """A logger whose records carry the job's id, kind and attempt; see `JobLog` for lines."""
@@ -263,8 +271,8 @@ class Context:
     def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
         """Say how far this attempt is; the latest word is kept, written once a second at most.
 
-        Never waits, and never fails. `Client.get`, ``timeball jobs show`` and ``watch`` tell it.
-        In a `Scheduler` nobody hears it.
+        Never waits, and never fails. `Client.get`, ``timeball jobs show`` and ``watch`` tell it;
+        in a `Scheduler` the job's handle does, as `progress`, at once.
 
         Args:
             done: What is done, in whatever unit.
@@ -273,6 +281,8 @@ class Context:
         """
         if self._lent.notebook is not None:
             self._lent.notebook.progress((self.job_id, self.turn), done, total, note)
+        elif self._lent.hear is not None:
+            self._lent.hear(done, total, note)
 
     def cancelled(self) -> bool:
         """Return whether this attempt should stop: it was asked to, or its time is up.

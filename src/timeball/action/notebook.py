@@ -25,11 +25,25 @@ Key = tuple[int, int]
 """The job and the turn."""
 
 
+Word = tuple[float, float | None, str | None]
+"""How far a job is: what is done, what there is to do, and a few words."""
+
+
+def spoken(job: int | str, done: Any, total: Any, note: Any) -> Word | None:
+    """Return what a job says of how far it is, as it is kept; None, and a warning, if no number."""
+    number = _number(done)
+    if number is None:
+        _log.warning("progress(%r) of job %s is no number, and left out", done, job)
+        return None
+    remark = None if note is None else without_secrets(str(note), REMARK_MAX)
+    return number, _number(total), remark
+
+
 class _Page:
     """What one attempt has said and has not been written."""
 
     def __init__(self) -> None:
-        self.progress: tuple[float, float | None, str | None] | None = None
+        self.progress: Word | None = None
         self.lines: deque[tuple[int, float, str]] = deque(maxlen=LINES_MAX)
 
 
@@ -56,13 +70,10 @@ class Notebook:
 
     def progress(self, key: Key, done: Any, total: Any, note: Any) -> None:
         """Note how far an attempt is. What is no number counts as not said."""
-        number = _number(done)
-        if number is None:
-            _log.warning("progress(%r) of job %d is no number, and left out", done, key[0])
-            return
-        remark = None if note is None else without_secrets(str(note), REMARK_MAX)
-        with self._lock:
-            self._page(key).progress = (number, _number(total), remark)
+        word = spoken(key[0], done, total, note)
+        if word is not None:
+            with self._lock:
+                self._page(key).progress = word
 
     def log(self, key: Key, text: object, *, age_s: float = 0.0) -> None:
         """Note a line."""

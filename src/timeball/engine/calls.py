@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from contextvars import Context as Variables
+from functools import partial
 from typing import Any, Final
 from uuid import uuid5
 
 from timeball.action.context import Context, Lent
+from timeball.action.notebook import spoken
 from timeball.action.parents import ParentJob
 from timeball.action.python import failure, steered
+from timeball.chance import now
+from timeball.core.notes import Progress
 from timeball.core.outcomes import Raised, Run, Unbegun, decide
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import Ending, State
@@ -140,15 +144,26 @@ def _keywords(attempt: Attempt, brood: Brood | None) -> dict[str, Any]:
             timeout_s=form.timeout_s,
             occurrence=None,
             monotonic=time.monotonic,
-            lent=_lent(work, brood),
+            lent=_lent(attempt, brood),
         )
     return kwargs
 
 
-def _lent(work: Work, brood: Brood | None) -> Lent:
+def _lent(attempt: Attempt, brood: Brood | None) -> Lent:
+    work = attempt.work
     after = work.more.after if work.more is not None else ()
-    spawn = None if brood is None or work.form.once else brood.add
-    return Lent(parents=lambda: [_parent(each) for each in after], spawn=spawn)
+    return Lent(
+        parents=lambda: [_parent(each) for each in after],
+        hear=partial(_hear, attempt),
+        spawn=None if brood is None or work.form.once else brood.add,
+    )
+
+
+def _hear(attempt: Attempt, done: Any, total: Any, note: Any) -> None:
+    """Keep what an attempt says of how far it is, for who holds its handle."""
+    work, word = attempt.work, spoken(attempt.work.id, done, total, note)
+    if word is not None and attempt.end is None:
+        work.form.engine.heard[work] = Progress(*word, attempt.turn, now())
 
 
 def _parent(work: Work) -> ParentJob:

@@ -19,6 +19,7 @@ from timeball.action.job_call import JobCall
 from timeball.core.audit import Violation
 from timeball.core.limiter import limiter_of
 from timeball.core.makespan import AttemptRecord
+from timeball.core.notes import Progress
 from timeball.core.outcomes import Raised
 from timeball.core.records import CancelAnswer
 from timeball.core.report import BatchReport
@@ -65,10 +66,13 @@ class Engine:
         runner: Where callables run that are no coroutines; None for the slots' own threads.
     """
 
+    _changes_max = CHANGES
+
     def __init__(self, options: Options, handle: type[Work], runner: Runner | None) -> None:
         self.options = options
         self.clock_ns: Callable[[], int] = options.clock_ns or time.monotonic_ns
         self.uuid: UUID = chance.new_uuid()
+        self.heard: dict[Work, Progress] = {}  # how far jobs say that they are
         self._named: dict[str, Work] = {}
         """Jobs with an id of the submitter's; claimed before the job is taken in."""
         self.closed = self.forked = self.broken = False
@@ -93,7 +97,6 @@ class Engine:
         self.new_job = Submission(self, handle, options=options, runner=runner).work
         self._remembered: deque[Work] = deque()
         self._forgotten = dict.fromkeys(TERMINAL, 0)
-        self._changes_max = CHANGES
         waits = Waits(self)
         self.wait, self.wait_async = waits.wait, waits.wait_async
 
@@ -306,6 +309,7 @@ class Engine:
             old = self._remembered.popleft()
             self._forgotten[old.state] += 1
             del self.agenda.jobs[old.id]
+            self.heard.pop(old, None)
             if isinstance(old.id, str):
                 del self._named[old.id]
         if len(self.agenda.idleness) >= self._changes_max:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from timeball.action.context import StopSign
 from timeball.core.dependencies import Needs, Rule, RuledOut, Sentence, is_met
+from timeball.core.notes import Progress
 from timeball.core.outcomes import Raised
 from timeball.core.records import CancelAnswer
 from timeball.core.retry import Retry
@@ -32,6 +33,11 @@ class Home(Protocol):
     @property
     def clock_ns(self) -> Callable[[], int]:
         """Its monotonic clock."""
+        ...
+
+    @property
+    def heard(self) -> dict[Work, Progress]:
+        """How far jobs say that they are."""
         ...
 
     @property
@@ -289,6 +295,11 @@ class Work(Attempt):
         """A short word on why it ended as it did; None where there is nothing to say."""
         last = self.last
         return last.end.reason if self.done and last is not None and last.end is not None else None
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far it says that it is, by `Context.progress`; None while it has said nothing."""
+        return self.form.engine.heard.get(self)
 
     @property
     def retry_count(self) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
-from tests.worker.loop.workshop import Workshop
+from tests.worker.loop.workshop import PATIENCE_S, Workshop
 from tests.worker.test_apart import turn_of
 
 from timeball.action.context import Context, StopSign
@@ -29,8 +30,7 @@ def define(shop: Workshop) -> None:
 
     @shop.job(name="sum-async")
     async def total_async(ctx: Context) -> int:
-        parents = await asyncio.to_thread(ctx.parents)
-        return sum(parent.result["n"] for parent in parents)
+        return sum(parent.result["n"] for parent in await ctx.parents_async())
 
     @shop.job(name="states")
     def states(ctx: Context) -> list[object]:
@@ -44,6 +44,27 @@ def test_fan_in_has_the_results_of_its_parents(shop: Workshop, kind: str) -> Non
     child = shop.submit(kind, after=tuple(map(Edge, parents)))
     shop.run()
     assert shop.get(child).result == 10
+
+
+def test_a_coroutine_that_reads_its_parents_keeps_no_other_one_waiting(shop: Workshop) -> None:
+    asked, answered = threading.Event(), threading.Event()
+    define(shop)
+
+    @shop.job(name="other")
+    async def other() -> None:
+        while not asked.is_set():
+            await asyncio.sleep(0.001)
+        answered.set()
+
+    def slow(_job: int) -> None:
+        asked.set()
+        assert answered.wait(PATIENCE_S)
+
+    shop.store.before["parents"] = slow
+    shop.submit("other")
+    child = shop.submit("sum-async", after=(Edge(shop.submit("give", '{"n":7}')),))
+    shop.run(slots=2)
+    assert shop.get(child).result == 7
 
 
 def test_parents_come_in_the_order_of_their_submission_and_with_their_states(
