@@ -45,11 +45,7 @@ def test_batches_are_listed_newest_first(world: World) -> None:
 def test_a_batch_is_shown_with_its_report(world: World) -> None:
     whole = pipeline(world)
     text = said("batch", "show", str(whole))
-    assert (
-        "4: 1 succeeded, 2 pending, 1 waiting"
-        in " ".join(sorted(text.splitlines()[3].split(), key=lambda _: 0))
-        or "1 succeeded" in text
-    )
+    assert "jobs      4: 1 waiting, 2 pending, 1 succeeded" in text
     assert "25.0 %" in text
     assert "Makespan" in text
     assert "Path      a 1" in text
@@ -140,8 +136,6 @@ def test_no_name_gets_out_of_a_picture(name: str) -> None:
 
 
 def test_a_batch_is_a_node_of_its_own(world: World) -> None:
-    inner = [batch(job()) for _ in range(0)]
-    assert inner == []
     jobs = [job(), job()]
     nested = [batch(each) for each in jobs]
     outer = batch(*nested)

@@ -18,12 +18,10 @@ from timeball.cli.output import (
     write_json,
     write_table,
 )
-from timeball.core.batches import COUNT_MAX, BatchState
-from timeball.core.states import State
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.client import Batch, Client
-    from timeball.core.batches import BatchLine
+    from timeball.core.batches import BatchLine, BatchState
 
 _LIMIT_MAX: Final = 1_000
 
@@ -114,6 +112,8 @@ def wait(ctx: click.Context, /, *, batch_id: str, timeout_s: float | None, dsn: 
 
     The exit code is 0 if it has succeeded, and 1 if not, or if the time is up.
     """
+    from timeball.core.states import State
+
     with opened(dsn) as client:
         batch = found(client, batch_id)
         try:
@@ -199,6 +199,8 @@ def _line_record(line: BatchLine) -> dict[str, Any]:
 
 
 def _line_cells(line: BatchLine, *, utc: bool) -> list[object]:
+    from timeball.core.batches import COUNT_MAX
+
     state = "open" if line.is_open else line.state
     counts = [f"{n:,}{'+' if n == COUNT_MAX else ''}" for n in (line.members, line.left)]
     times = [shown(line.created_at, utc=utc), shown(line.ended_at, utc=utc)]
