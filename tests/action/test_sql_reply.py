@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.action.test_sql import failure, result, rows
 
-from timeball.action.sql_reply import Reply, placed
+from timeball.action.sql import Reply
+from timeball.action.sql_places import placed
 from timeball.errors import UsageError
 
 
@@ -110,7 +111,7 @@ def test_a_reader_that_goes_away_leaves_the_connection_free(database: str) -> No
 def test_a_hundred_megabytes_of_returned_rows_take_no_memory(database: str) -> None:
     code = """
 import resource, sys, psycopg
-from timeball.action.sql_reply import Reply
+from timeball.action.sql import Reply
 with psycopg.connect(sys.argv[1]) as connection:
     reply = Reply(connection)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -9,29 +9,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from threading import Thread
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from psycopg import generators
+from psycopg.adapt import PyFormat, Transformer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format, TransactionStatus
 
 from timeball.action.context import Context
 from timeball.action.failed import ActionFailed
 from timeball.action.secret import VALUE_MIN, SecretUnavailable
-from timeball.action.sql_reply import Reply
+from timeball.action.sql_places import placed
 from timeball.action.sql_request import TIMEOUT_S, SqlRequest
 from timeball.core.outcomes import Unbegun
 from timeball.errors import UsageError
 from timeball.observe.concealment import conceal
 from timeball.observe.encryption import warn_if_plain
 
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
 BYTES_MAX: Final = 200_000
 """Of rows as JSON text: they fit a result together with all that is around them."""
 
 CONNECT_S: Final = 10
+_COPIES: Final = frozenset({ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH})
 
 # For what a connection string leaves out, so that nothing of it is the worker's own.
 _GIVEN: Final = MappingProxyType(
@@ -162,3 +170,80 @@ def _failed(error: psycopg.Error, context: Context) -> ActionFailed:
     said = error.diag.message_primary or str(error).strip()
     text = f"{said} ({state})" if state else said
     return ActionFailed(text, error_type="SqlError", again=again)
+
+
+class Reply:
+    """What the server answers to one statement, looked at row by row.
+
+    The driver's own streaming takes only statements that give rows, and says of no other how many
+    it has changed; its `execute` reads all rows before the first can be looked at. This one is
+    sent by a protocol that takes one statement and no more. `rows` has to be read to its end: only
+    then has the statement been carried out as a whole.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.columns: list[str] = []
+        self.row_count = 0
+        """Rows that it gave, or changed where it gives none."""
+
+        self._connection = connection
+        self._adapter = Transformer(connection)
+
+    def rows(
+        self, statement: str, params: Sequence[Any] | Mapping[str, Any] | None
+    ) -> Generator[tuple[Any, ...], None, None]:
+        """Carry a statement out and give its rows; in memory is one of them.
+
+        Raises:
+            UsageError: Placeholders and parameters do not fit each other.
+            psycopg.Error: What the server says; nothing of the statement counts.
+        """
+        text, values = placed(statement, params)
+        sent = self._adapter.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        pgconn = self._connection.pgconn
+        pgconn.send_query_params(
+            text.encode(), sent, self._adapter.types or (), self._adapter.formats, Format.TEXT
+        )
+        pgconn.set_single_row_mode()
+        try:
+            self._connection.wait(generators.send(pgconn))
+            while result := self._next():
+                if self._is_row(result):
+                    yield self._adapter.load_row(0, tuple)
+        finally:
+            self._leave()
+
+    def _next(self) -> PGresult | None:
+        # Waits as the driver does: libpq itself would hold up all threads of Python.
+        found: PGresult | None = self._connection.wait(generators.fetch(self._connection.pgconn))
+        return found
+
+    def _is_row(self, result: PGresult) -> bool:
+        """Take in one message, and return whether it is a row."""
+        first = not self.columns
+        self.columns = [(result.fname(n) or b"").decode() for n in range(result.nfields)]
+        match result.status:
+            case ExecStatus.SINGLE_TUPLE:
+                self._adapter.set_pgresult(result, set_loaders=first)
+                self.row_count += 1
+                return True
+            case ExecStatus.TUPLES_OK:
+                return False
+            case ExecStatus.COMMAND_OK:
+                self.row_count = result.command_tuples or 0
+                return False
+            case ExecStatus.FATAL_ERROR:
+                raise error_from_result(result)
+            case _:  # COPY, which needs somebody to talk to
+                raise psycopg.ProgrammingError("a statement that copies from or to its client")
+
+    def _leave(self) -> None:
+        """Have the connection free again, whatever the reader has not read, or end it."""
+        pgconn = self._connection.pgconn
+        if pgconn.transaction_status == TransactionStatus.ACTIVE:
+            with suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=CONNECT_S)
+        while result := self._next():
+            if result.status in _COPIES:  # the same again and again, until somebody copies
+                self._connection.close()
+                return
