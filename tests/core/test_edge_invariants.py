@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.histories import T0, attempt, entry, held, job, unbegun
+from tests.core.histories import T0, attempt, entry, grant, held, job, unbegun
 
 from timeball.core.audit import violations_of
 from timeball.core.dependencies import Rule, RuledOut
@@ -104,3 +104,10 @@ def test_who_failed_by_its_parents_while_it_was_pending_breaks_the_table() -> No
     end = unbegun(1, Ending.FAILED, 5)._replace(reason="parent")
     history = child(entry(1, 3), end, edges=(FAILED,), ruled_out=RuledOut.FAIL)
     assert {found.invariant for found in violations_of(history)} == {"I2", "I13"}
+
+
+def test_a_revival_before_which_the_clock_was_set_back_is_one() -> None:
+    rows = (SKIPPED, entry(2, 9), grant(2, 1))
+    history = child(*rows, edges=(FAILED,), revivals=(RevivalRecord(1, T0 + 9),))
+    assert violations_of(history, slack_s=20.0) == []
+    assert "I13" in [violation.invariant for violation in violations_of(history)]

@@ -7,6 +7,7 @@ from typing import Final
 
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
+from timeball.certify.simulation.scenario import SIM
 from timeball.errors import UsageError
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
@@ -18,6 +19,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     zones.B2,
     zones.C2,
     contention.G,
+    SIM,
 )
 
 

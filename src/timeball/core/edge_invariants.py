@@ -20,7 +20,7 @@ def early(history: JobHistory, slack_s: float) -> Iterator[str]:
     started = [row.at for row in history.entries] + [row.at for row in history.grants]
     started += [row.began_at for row in history.endings if row.began_at is not None]
     at = min(started, default=inf)
-    if min((row.at for row in history.revivals), default=inf) <= at:
+    if min((row.at for row in history.revivals), default=inf) <= at + slack_s:
         return  # who is revived starts at once
     known = (edge for edge in history.edges if _at(edge) <= at + slack_s)
     if at < inf and _sentence(history, known, spawned=False) is not Sentence.RELEASE:
