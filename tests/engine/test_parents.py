@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from threading import Event
 
 import pytest
 
-from timeball import Context, Scheduler, State
+from timeball import Context, Retry, Scheduler, State, chain
+from timeball.core.floors import Floor
 
 
 def give(n: int) -> dict[str, int]:
@@ -43,3 +46,30 @@ def test_a_failed_parent_has_a_state_and_no_result() -> None:
         child, alone = s.submit(states, after=parents), s.submit(states)
     assert child.result() == [(State.FAILED, None), (State.SUCCEEDED, {"n": 1})]
     assert alone.result() == []
+
+
+def test_a_report_knows_that_one_of_several_was_enough() -> None:
+    gate = Event()
+    with Scheduler(workers=3) as s:
+        slow, quick = s.submit(gate.wait), s.submit(give, 1)
+        child = s.submit(give, 2, after=[slow, quick], rule="one_success")
+        child.result()
+        gate.set()
+        s.wait()
+        floors = s.report().bound.floors
+    assert floors[Floor.CHAIN] <= s.report().makespan_ns
+
+
+@pytest.mark.slow
+def test_ten_thousand_in_a_row_are_skipped_without_recursion() -> None:
+    gate = Event()
+
+    def refuse() -> None:
+        gate.wait()
+        raise PermissionError
+
+    with Scheduler(workers=1, retry=Retry(0)) as s:
+        handles = s.submit_all(chain(refuse, *[give] * 9_999))
+        gate.set()
+        s.wait()
+    assert Counter(handle.state for handle in handles) == {State.FAILED: 1, State.SKIPPED: 9_999}

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from timeball.core.audit import Violation, audit
 from timeball.core.concurrency import overshoots
-from timeball.core.dependencies import PARENT
+from timeball.core.dependencies import ONE_OF, PARENT
 from timeball.core.history import (
     EndingRecord,
     EntryRecord,
@@ -168,7 +168,12 @@ def batch_record(snapshot: Snapshot, options: Options) -> BatchRecord[int | str]
         idle=list(idle_spans(snapshot.attempts, snapshot.idleness, options.workers)),
         limit=options.limit,
         parents={
-            work.id: [parent.id for parent in work.more.after if parent.id in ids]
+            # Of those that say "one" it may have begun before all but one have ended.
+            work.id: [
+                parent.id
+                for parent, rule in work.more.after.items()
+                if parent.id in ids and rule not in ONE_OF
+            ]
             for work in snapshot.works
             if work.more is not None and work.more.after
         },
