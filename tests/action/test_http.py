@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import tracemalloc
 import zlib
 from datetime import timedelta
 from email.utils import format_datetime
@@ -158,9 +159,10 @@ def test_retry_after_is_obeyed_within_bounds(text: str, wait_s: float | None) ->
     assert (found.again, found.retry_after_s) == (True, wait_s)
 
 
-def test_retry_after_may_be_a_date() -> None:
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 X"])
+def test_retry_after_may_be_a_date(status: str) -> None:
     at = format_datetime(now() + timedelta(hours=1), usegmt=True)
-    wait_s = failure(plain(status="503 X", Retry_After=at)).retry_after_s
+    wait_s = failure(plain(status=status, Retry_After=at)).retry_after_s
     assert wait_s is not None
     assert 3000 < wait_s <= 3600
 
@@ -219,7 +221,11 @@ def _squeezed(form: str) -> bytes:
 @pytest.mark.slow
 def test_a_compressed_bomb_is_opened_no_further_than_is_kept(form: str) -> None:
     body = _squeezed(form)
+    tracemalloc.start()
     found = result(plain(body, Content_Encoding=form), capture_bytes=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000  # of 64; what has arrived and was not opened is in there
     assert found["truncated"]
     assert found["body"] == "\\x00" * 10
 
@@ -268,11 +274,21 @@ def test_a_server_that_breaks_off_or_stands_still_is_worth_another_attempt(
 
 
 @pytest.mark.slow
-def test_the_time_of_the_whole_is_bounded_however_steadily_it_drips() -> None:
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Slow: ",
+        b"HTTP/1.1 ",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf;",
+    ],
+    ids=["body", "headers", "status", "chunk"],
+)
+def test_the_time_of_the_whole_is_bounded_however_steadily_it_drips(head: bytes) -> None:
     async def drip(writer: asyncio.StreamWriter, _asked: Any) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-        while True:
-            writer.write(b"x")
+        writer.write(head)
+        while not writer.is_closing():
+            writer.write(b"1")
             await asyncio.sleep(0.01)
 
     found = failure(drip, timeout_s=0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +135,29 @@ def test_exit_codes_mean_what_the_job_says() -> None:
     assert not isinstance(outcome(SH, "-c", "kill -9 $$", **options), Returned)
     with pytest.raises(tb.UsageError, match="0 to 255"):
         ExitCodes(success=frozenset({-1}))
+
+
+def test_what_cannot_start_is_tried_again_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain, odd = tmp_path / "plain", tmp_path / "odd"
+    for file, mode in ((plain, 0o600), (odd, 0o700)):
+        file.write_bytes(b"\x00\x01 no program")
+        file.chmod(mode)
+    programs = {"/no/such/program": (127, "no such file"), str(plain): (126, "chmod +x")}
+    programs |= {str(odd): (126, "not a program"), "/usr": (126, "not executable")}
+    monkeypatch.setenv(ALLOW_VARIABLE, ":".join(programs))
+    for program, (code, word) in programs.items():
+        found = failure(program)
+        assert (found.error_type, found.again) == ("CommandFailed", True)
+        assert found.error.startswith(f"exit code {code}\n\ntimeball: ")
+        assert word in found.error
+
+
+def test_output_of_any_bytes_is_a_result() -> None:
+    found = output(SH, "-c", r"printf '\377\376\000\033[2J\200ok\n'")
+    assert found.endswith("ok\n")
+    assert not set(found) & {"\0", "\x1b", "\x80"}
 
 
 def test_of_much_output_both_ends_are_kept() -> None:
