@@ -29,6 +29,9 @@ class Proxy:
         port = self._listener.getsockname()[1]
         self.dsn = make_conninfo(dsn, host="127.0.0.1", port=port)
         self.at_commit: Cut = "never"
+        self.swallows = False
+        """Whether it falls silent there instead: it takes what comes, and hands nothing on."""
+
         self.cuts = 0
         self.asked = 0
         """How often somebody has sent something to the server."""
@@ -83,7 +86,9 @@ class Proxy:
                 if self.at_commit == moment and COMMIT in chunk:
                     self.at_commit = "never"
                     self.cuts += 1
-                    break
+                    if not self.swallows:
+                        break
+                    self.muted = True
                 self.asked += moment == "before"
                 if not self.muted:
                     target.sendall(chunk)

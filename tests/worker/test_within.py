@@ -18,6 +18,7 @@ from timeball.client import Client
 from timeball.core.outcomes import Returned
 from timeball.core.records import Verdict
 from timeball.core.states import Ending, State
+from timeball.store.postgres import answers
 from timeball.worker.attempt import TurnAttempt
 from timeball.worker.config import WorkerConfig
 from timeball.worker.loop import Worker
@@ -138,10 +139,21 @@ def test_of_a_success_and_an_expiry_that_meet_one_waits_and_one_counts(
 
 
 @both
+@pytest.mark.parametrize("swallows", [False, True])
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_commit_whose_answer_is_lost_is_decided_by_the_record(
-    bank: Bank, proxy: Proxy, kind: str, cut: Any
+    bank: Bank,
+    proxy: Proxy,
+    kind: str,
+    cut: Any,
+    *,
+    swallows: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Lost with the connection, or because somebody in between takes all and hands nothing on."""
+    if swallows:
+        monkeypatch.setattr(answers, "ANSWER_S", 0.5)
+    proxy.swallows = swallows
     bank.steps = [INSERT]
     proxy.at_commit = cut
     attempt = bank.attempt(kind)

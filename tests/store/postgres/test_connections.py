@@ -8,13 +8,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests.proxy import proxied
 from tests.store.postgres.sessions import claim_of, jobs_json, submit, until, worker_of
 
 from timeball.core.records import JobSpec, Settlement
 from timeball.core.states import Ending, State
 from timeball.errors import SchemaMismatch, StoreUnavailable, UsageError, WorkerExpired
 from timeball.store.base import JobFilter
-from timeball.store.postgres import PostgresStore
+from timeball.store.postgres import PostgresStore, answers
 from timeball.store.postgres import connections as door
 from timeball.store.postgres.connections import Connections, in_schema, statement
 
@@ -46,6 +47,33 @@ def test_a_session_that_was_ended_is_no_store_and_the_next_call_works(
     with pytest.raises(StoreUnavailable):
         connections.run("now")
     assert connections.run("ping") == [(1,)]
+
+
+def test_who_hears_nothing_any_more_gives_up_and_the_next_call_works(
+    direct: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TCP notices nothing: a proxy takes what is sent, and hands nothing on."""
+    with proxied(direct) as proxy:
+        connections = Connections(proxy.dsn)
+        assert connections.run("ping") == [(1,)]
+        proxy.muted = True
+        monkeypatch.setattr(answers, "ANSWER_S", 0.3)
+        with pytest.raises(StoreUnavailable, match=r"no answer within 0\.3 s"):
+            connections.run("ping")
+        proxy.muted = False
+        monkeypatch.undo()
+        assert connections.run("ping") == [(1,)]
+        connections.close()
+
+
+def test_what_is_no_verb_may_take_its_time(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "ANSWER_S", 0.2)
+    sleep = "SELECT pg_sleep(0.5)"
+    connections.run("ping")
+    with connections.borrowed() as connection:
+        assert connection.execute(sleep).fetchall() == [("",)]
 
 
 def test_one_broken_session_takes_its_idle_siblings_along(

@@ -30,6 +30,8 @@ from timeball.errors import (
     WorkerExpired,
 )
 from timeball.observe.encryption import warn_if_plain
+from timeball.store.postgres import answers
+from timeball.store.postgres.answers import Bounded, BoundedAsync
 
 SCHEMA_DEFAULT: Final = "timeball"
 CONNECT_TIMEOUT_S: Final = 10
@@ -37,6 +39,9 @@ SILENCE_MS: Final = 20_000
 """After which a TCP connection whose packets nobody acknowledges counts as broken."""
 SPARE_S: Final = 10.0
 """How long a connection is kept that nobody needs, as long as there is another one."""
+
+_LONG: Final = frozenset({"counts", "move_in"})
+"""Statements that may take as long as there are jobs."""
 
 _ROWS = psycopg.rows.tuple_row
 _SETTINGS: Final[dict[str, Any]] = {
@@ -121,7 +126,7 @@ class Connections:
             ) from None
         self.dsn = dsn
         self.schema = schema
-        self._idle: list[tuple[float, psycopg.Connection[tuple[Any, ...]]]] = []
+        self._idle: list[tuple[float, Bounded]] = []
         self._patience_s = patience_s
         self._lent = 0
         self._lock = threading.Condition()
@@ -145,18 +150,20 @@ class Connections:
             yield lambda name, /, **params: self._rows(connection, name, params)
 
     def _rows(
-        self, connection: psycopg.Connection[tuple[Any, ...]], name: str, params: dict[str, Any]
+        self, connection: Bounded, name: str, params: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
+        connection.answer_s = None if name in _LONG else answers.ANSWER_S
         cursor = connection.cursor(binary=True)
         cursor.execute(statement(name, self.schema), params)
         return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def borrowed(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def borrowed(self) -> Iterator[Bounded]:
         """Lend a connection in autocommit mode; its errors become those of this package."""
-        connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        connection: Bounded | None = None
         try:
             connection = self._take()
+            connection.answer_s = None
             yield connection
         except psycopg.Error as error:
             raise _translated(error) from error
@@ -164,15 +171,15 @@ class Connections:
             if connection is not None:
                 self._give_back(connection)
 
-    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self) -> Bounded:
         """Return a connection of the caller's own, in autocommit mode."""
-        connection = psycopg.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        connection = Bounded.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
         encrypted = bool(connection.pgconn.ssl_in_use)
         info = connection.info
         warn_if_plain(info.host, info.hostaddr, encrypted=encrypted)
         return connection
 
-    def connect_isolated(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect_isolated(self) -> Bounded:
         """Return one whose transactions are READ COMMITTED whatever the database's default."""
         connection = self.connect()
         connection.isolation_level, connection.read_only = (
@@ -181,9 +188,9 @@ class Connections:
         )
         return connection
 
-    async def connect_isolated_async(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    async def connect_isolated_async(self) -> BoundedAsync:
         """Return such a one for an event loop."""
-        connection = await psycopg.AsyncConnection.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        connection = await BoundedAsync.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
         await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         await connection.set_read_only(False)
         return connection
@@ -197,7 +204,7 @@ class Connections:
         for _, connection in idle:
             connection.close()
 
-    def _take(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _take(self) -> Bounded:
         with self._lock:
             if self._lent:
                 self._lock.wait_for(lambda: self._idle or self._closed, self._patience_s)
@@ -212,7 +219,7 @@ class Connections:
             self._lent_no_more()
             raise
 
-    def _give_back(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    def _give_back(self, connection: Bounded) -> None:
         whole = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         now_s = time.monotonic()
         with self._lock:

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Any, Final
 
-import psycopg
-
 from timeball.errors import StoreUnavailable
+from timeball.store.postgres.answers import Bounded
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections
 from timeball.store.postgres.store import PostgresStore
 
@@ -33,7 +32,7 @@ class ReadingConnections(Connections):
         self._room = BoundedSemaphore(READERS_MAX)
 
     @contextmanager
-    def borrowed(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def borrowed(self) -> Iterator[Bounded]:
         """Lend a connection, once one is free.
 
         Raises:

@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 from timeball.core.records import Settlement, Verdict
 from timeball.core.retry import PermanentError
 from timeball.errors import StoreUnavailable
+from timeball.store.postgres import answers
 from timeball.store.postgres.connections import Connections, statement
 from timeball.store.postgres.encoding import settlement_columns
 
@@ -52,6 +53,7 @@ class JobTransaction:
     def settle(self, worker: int, success: Settlement) -> None:
         """Record that the attempt succeeded; it counts once the transaction has committed."""
         if self._is_whole():
+            self.bound()
             cursor = self._cursor()
             cursor.execute(self._text("settle_within"), self._said(worker, success))
             self._judge(cursor.fetchall())
@@ -59,18 +61,27 @@ class JobTransaction:
     async def settle_async(self, worker: int, success: Settlement) -> None:
         """Do the same on an `AsyncConnection`."""
         if self._is_whole():
+            self.bound()
             cursor = self._cursor()
             await cursor.execute(self._text("settle_within"), self._said(worker, success))
             self._judge(await cursor.fetchall())
 
     def open(self) -> None:
         """Have the transaction begin for good, so that its id can be compared at the end."""
+        self.bound()
         ((self._xid,),) = self._cursor().execute(self._text("begin_within")).fetchall()
+        self.connection.answer_s = None  # what the job does takes as long as it takes
 
     async def open_async(self) -> None:
         """Do the same on an `AsyncConnection`."""
+        self.bound()
         cursor = await self._cursor().execute(self._text("begin_within"))
         ((self._xid,),) = await cursor.fetchall()
+        self.connection.answer_s = None
+
+    def bound(self) -> None:
+        """From now on wait for no answer of the server for ever."""
+        self.connection.answer_s = answers.ANSWER_S
 
     def close(self) -> None:
         """Roll back what was not accepted; what was is committed next."""
@@ -132,7 +143,10 @@ class Transactions:
                 begun = JobTransaction(connection, self._connections.schema)
                 begun.open()
                 own = begun
-                yield own
+                try:
+                    yield own
+                finally:
+                    own.bound()
                 own.close()
         except psycopg.Error as error:
             if own is None:
@@ -151,7 +165,10 @@ class Transactions:
                 begun = JobTransaction(connection, self._connections.schema)
                 await begun.open_async()
                 own = begun
-                yield own
+                try:
+                    yield own
+                finally:
+                    own.bound()
                 own.close()
         except psycopg.Error as error:
             if own is None:
