@@ -83,16 +83,19 @@ class Proxy:
     def _hand_on(self, source: socket.socket, target: socket.socket, moment: Cut) -> None:
         with suppress(OSError):
             while chunk := source.recv(1 << 16):
-                if self.at_commit == moment and COMMIT in chunk:
-                    self.at_commit = "never"
-                    self.cuts += 1
-                    if not self.swallows:
-                        break
-                    self.muted = True
+                if self.at_commit == moment and COMMIT in chunk and self._cuts():
+                    break
                 self.asked += moment == "before"
                 if not self.muted:
                     target.sendall(chunk)
         self._cut(source, target)
+
+    def _cuts(self) -> bool:
+        """Note that a commit is meant to get lost; return whether its connection is cut for it."""
+        self.at_commit = "never"
+        self.cuts += 1
+        self.muted = self.muted or self.swallows
+        return not self.swallows
 
     def _cut(self, *ends: socket.socket) -> None:
         for end in ends:
