@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -34,7 +34,7 @@ class Databases:
     def __init__(
         self, dsn: str, *, own: Path | None = None, changes: tuple[Change, ...] = ()
     ) -> None:
-        self._connections = Connections(dsn)
+        self._dsn = dsn
         self.own = own
         self._changes = changes
         self._prefix = f"timeball_certify_{uuid4().hex[:12]}"
@@ -53,10 +53,9 @@ class Databases:
             self._drop(name)
 
     def close(self) -> None:
-        """Drop what is left, and let go of the server."""
+        """Drop what is left."""
         if self._template is not None:
             self._drop(self._template)
-        self._connections.close()
 
     def _migrated(self) -> str:
         """Return the name of a migrated database, to copy; migrating takes longer than copying."""
@@ -73,10 +72,8 @@ class Databases:
         return self._template
 
     def _create(self, name: str, template: str) -> None:
-        text = query("create_database").format(name=name, template=template)
         try:
-            with self._connections.borrowed() as connection:
-                connection.execute(text.encode())
+            _carry_out(self._dsn, query("create_database").format(name=name, template=template))
         except UsageError as error:
             raise UsageError(
                 "certify makes databases of its own on the server: connect as a user who may, "
@@ -84,20 +81,24 @@ class Databases:
             ) from error
 
     def _drop(self, name: str) -> None:
-        with self._connections.borrowed() as connection:
-            connection.execute(query("drop_database").format(name=name).encode())
+        _carry_out(self._dsn, query("drop_database").format(name=name))
 
     def _dsn_of(self, name: str) -> str:
-        return conninfo(self._connections.dsn, dbname=name)
+        return conninfo(self._dsn, dbname=name)
+
+
+def _carry_out(dsn: str, *texts: str) -> None:
+    """Carry out statements on a connection of their own: the server may have died before."""
+    with closing(Connections(dsn)) as connections, connections.borrowed() as connection:
+        for text in texts:
+            connection.execute(text.encode())
 
 
 def conninfo(dsn: str, **changes: str) -> str:
     """Return the address of a database with some of its parts changed, its password included."""
-    connections = Connections(dsn)
-    with connections.borrowed() as connection:
+    with closing(Connections(dsn)) as connections, connections.borrowed() as connection:
         info = connection.info
         given = {**info.get_parameters(), "password": info.password, **changes}
-    connections.close()
     given.pop("application_name", None)
     return " ".join(f"{key}={_quoted(str(value))}" for key, value in given.items() if value)
 
@@ -116,28 +117,16 @@ def serving(dsn: str | None, changes: tuple[Change, ...] = ()) -> Iterator[Datab
         changes: See `Databases`.
     """
     if dsn is not None:
-        with _closing(Databases(dsn, changes=changes)) as databases:
+        with closing(Databases(dsn, changes=changes)) as databases:
             yield databases
         return
     folder = Path(tempfile.mkdtemp(prefix="timeball-certify-"))
     server = EmbeddedPostgres(folder, linger_s=0.0)
     try:
-        connections = Connections(server.start())
-        with connections.borrowed() as connection:
-            for setting in _HURRY:
-                connection.execute(query("hurry").format(setting=setting).encode())
-            connection.execute(query("reload").encode())
-        connections.close()
-        with _closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
+        hurry = [query("hurry").format(setting=setting) for setting in _HURRY]
+        _carry_out(server.start(), *hurry, query("reload"))
+        with closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
             yield databases
     finally:
         server.stop()
         reset(folder)
-
-
-@contextmanager
-def _closing(databases: Databases) -> Iterator[Databases]:
-    try:
-        yield databases
-    finally:
-        databases.close()

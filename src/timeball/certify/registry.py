@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from timeball.certify import stepped
+from timeball.certify.disasters import killed, severed, unheard
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
 from timeball.certify.simulation.scenario import SIM
@@ -19,6 +21,11 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     zones.B2,
     zones.C2,
     contention.G,
+    stepped.S,
+    killed.X1,
+    unheard.X2,
+    severed.X3,
+    severed.X6,
     SIM,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 from timeball.certify.stepper import CLOCK, Chooser
 from timeball.certify.story import Outcome
@@ -14,6 +14,7 @@ from timeball.certify.story import Outcome
 Run = Callable[[Chooser], Outcome]
 """Runs a scenario from the start, under one chooser."""
 
+_Thing = TypeVar("_Thing")
 _SWITCH_ONE_IN: Final = 8
 _MASK: Final = (1 << 64) - 1
 
@@ -34,6 +35,11 @@ class Dice:
         mixed = (self._state ^ self._state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
         mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
         return (mixed ^ mixed >> 31) % sides
+
+    def shuffled(self, things: Iterable[_Thing]) -> list[_Thing]:
+        """Return things in an order that is thrown."""
+        left = list(things)
+        return [left.pop(self.throw(len(left))) for _ in range(len(left))]
 
 
 class _Noting:

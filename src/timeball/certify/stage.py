@@ -114,6 +114,13 @@ class Stage:
         self._exits.callback(connection.close)
         return connection
 
+    def reconnect(self) -> None:
+        """Let go of the harness's own connections; new ones are made when something is asked."""
+        for name in ("store", "watcher"):
+            lent = self.__dict__.pop(name, None)
+            if lent is not None:
+                lent.close()
+
     def ask(self, name: str, **params: Any) -> Rows:
         """Return the rows of a statement of ``certify/sql``."""
         cursor = self.watcher.execute(query(name), params or None)

@@ -257,10 +257,10 @@ LEGS: Final[Mapping[str, Leg]] = MappingProxyType(
 
 
 def run(stage: Stage) -> Outcome:
-    """Play every leg, then start and end all that is left, and look for what was missed."""
+    """Play every leg, in an order that is thrown, then end all and look for what was missed."""
     family = Family(stage)
     told, waited = {}, {}
-    for name, leg in LEGS.items():
+    for name, leg in stage.dice.shuffled(LEGS.items()):
         before = family.blocked
         told[name] = leg.play(family)
         if leg.waits:

@@ -229,8 +229,9 @@ CHANGES: Final[Mapping[str, tuple[Callable[[Family], object], str]]] = MappingPr
 def run(stage: Stage) -> Outcome:
     """Hold up readings while jobs move, count under load, then write what was decided before."""
     family = Family(stage)
-    found = [_held_up(family, table, move) for table in _TABLES for move in MOVES]
-    told = {name: play(family) for name, (play, _) in CHANGES.items()}
+    pairs = stage.dice.shuffled((table, move) for table in _TABLES for move in MOVES)
+    found = [_held_up(family, table, move) for table, move in pairs]
+    told = {name: play(family) for name, (play, _) in stage.dice.shuffled(CHANGES.items())}
     wanted: dict[str, object] = {name: said for name, (_, said) in CHANGES.items()}
     left_out = {}
     try:

@@ -1,0 +1,1 @@
+"""Processes, answers, connections and servers that are lost while workers are at work."""
