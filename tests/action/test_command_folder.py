@@ -156,6 +156,20 @@ def test_what_cannot_be_removed_is_told(base: Path, monkeypatch: pytest.MonkeyPa
         sweep(folder)
 
 
+def test_where_there_is_no_place_for_one_it_is_tried_again_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    tb.command([SH, "-c", "true"])  # who submits needs none
+    found = carried("true")
+    assert isinstance(found, Raised)
+    assert (found.error_type, found.again) == ("CommandRefused", True)
+    assert isinstance(carried("true", cwd="/"), Returned)
+
+
 def test_a_folder_needs_a_name() -> None:
     with pytest.raises(tb.UsageError, match="own_cwd"):
         Command(argv=("a",), own_cwd=True)

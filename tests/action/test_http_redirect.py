@@ -11,8 +11,9 @@ from tests.action.requests import carried_out, failure, result
 from tests.action.server import CA, Answer, Asked, Server, plain, serving
 
 import timeball as tb
-from timeball.action import http_pool
+from timeball.action import http_pool, http_redirect
 from timeball.action.http_request import REDIRECTS_MAX
+from timeball.action.http_target import PORTS
 from timeball.action.secret import Secret
 from timeball.core.outcomes import Outcome, Raised, Returned
 
@@ -22,6 +23,8 @@ KEY = "whsec_" + "QUJD" * 10
 @pytest.fixture(autouse=True)
 def worker_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIMEBALL_HTTP_ALLOW", "127.0.0.0/8,localhost")
+    # Servers of a test have any ports.
+    monkeypatch.setattr(http_redirect, "PORTS", frozenset(range(1024, 65536)) | PORTS)
     monkeypatch.setenv("TIMEBALL_SECRET_T", "canary-value")
     monkeypatch.setenv("TIMEBALL_SECRET_K", KEY)
 
@@ -185,6 +188,12 @@ def test_a_name_on_the_way_is_checked_where_it_is_connected_to(
     assert "10.0.0.1" in text
     assert names == ["inner.example"]
     assert "not in the job's own allow list" in refused(walked(to("http://b.example/"))[0]).error
+
+
+def test_to_a_port_that_is_not_usual_no_way_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although the list allows the host: with the port that the job has named."""
+    monkeypatch.setattr(http_redirect, "PORTS", PORTS)
+    assert "port 6379" in refused(walked(to("http://127.0.0.1:6379/"))[0]).error
 
 
 def test_from_an_encrypted_address_no_way_leads_to_a_plain_one() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from timeball import __version__
 from timeball.action.failed import ActionFailed
 from timeball.action.http_request import METHODS, SAFE, HttpRequest
-from timeball.action.http_target import Target
+from timeball.action.http_target import PORTS, Target
 from timeball.errors import UsageError
 
 _POST: Final = frozenset({"POST"})
@@ -80,6 +80,8 @@ def _target(asked: HttpRequest, hop: Hop, status: int, location: str) -> Target:
         target = Target.of(url, asked.allow)
     except (UsageError, ValueError) as error:
         raise _refused(asked, status, str(error)) from None
+    if target.port not in PORTS | {before.port}:
+        raise _refused(asked, status, f"port {target.port} is not one that the job has named")
     if before.scheme == "https" and target.scheme != "https":
         raise _refused(asked, status, f"{target} is not encrypted, and {before} was")
     return target

@@ -105,7 +105,7 @@ def _check(args: Mapping[str, Any]) -> None:
         raise UsageError(f"stdin is a {type(stdin).__name__}: write a text, or a Secret")
     if not isinstance(args.get("limits", {}), Mapping):
         raise UsageError('limits is no table: write limits={"cpu_s": 60}')
-    _command(args, {name: str(value) for name, value in env.items()}, str(stdin))
+    _command(args, {name: str(value) for name, value in env.items()}, str(stdin), own="/")
     _codes(args)
 
 
@@ -145,9 +145,15 @@ def _check_allowed(program: str) -> None:
         )
 
 
-def _command(args: Mapping[str, Any], env: Mapping[str, str], stdin: str) -> Command:
+def _own_folder(args: Mapping[str, Any]) -> str:
+    """Return which folder is to be made for an attempt, where the job names none."""
+    if args.get("cwd") is not None:
+        return "/"
+    return f"{tempfile.gettempdir()}/timeball-{new_uuid().hex}"
+
+
+def _command(args: Mapping[str, Any], env: Mapping[str, str], stdin: str, *, own: str) -> Command:
     given = args.get("cwd")
-    own = f"{tempfile.gettempdir()}/timeball-{new_uuid().hex}"
     return Command(
         argv=tuple(args["argv"]),
         env={"PATH": _PATH, **({"TMPDIR": own} if given is None else {}), **env},
@@ -173,9 +179,10 @@ def _call(context: Context, **args: Any) -> Outcome:
         _check(args)
         _check_allowed(args["argv"][0])
         env, stdin = revealed(args.get("env", {})), revealed(args.get("stdin", ""))
-        command = replace(_command(args, env, stdin), user=_user(args))
-    except (UsageError, SecretUnavailable) as error:
-        again = isinstance(error, SecretUnavailable)
+        command = _command(args, env, stdin, own=_own_folder(args))
+        command = replace(command, user=_user(args))
+    except (UsageError, SecretUnavailable, FileNotFoundError) as error:
+        again = not isinstance(error, UsageError)
         raise ActionFailed(str(error), error_type="CommandRefused", again=again) from None
     return attempt(command, context, _codes(args))
 

@@ -78,8 +78,8 @@ def closed(text: str, about: str) -> str:
         UsageError: The seal has failed; nothing must be stored then.
     """
     seal = chosen()
-    if seal is None or text == "{}":
-        return text
+    if seal is None or text == "{}" or text.startswith(_START):
+        return text  # sealed by whoever knew more than this process, or nothing to hide
     name = os.environ[VARIABLE]
     try:
         sealed = b64encode(seal.close(text.encode(), about.encode())).decode()
