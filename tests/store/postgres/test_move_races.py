@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from tests.store.postgres.sessions import (
-    Rows,
     Session,
     claim_all,
     claim_of,
@@ -38,7 +37,7 @@ def to(spec: JobSpec, queue: str = "other") -> dict[str, object]:
     return {"uuid": spec.uuid, "queue": queue, "priority": None}
 
 
-def moved(queue: str = "other") -> Rows:
+def moved(queue: str = "other") -> list[tuple[str, str, int]]:
     return [("moved", queue, 5)]
 
 
