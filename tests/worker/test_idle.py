@@ -26,7 +26,6 @@ OURS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'timeball'"
 
 @pytest.mark.slow
 def test_a_worker_at_rest_holds_four_sessions(
-    config: SupervisorConfig,
     store: PostgresStore,
     direct: str,
     folder: Path,
@@ -37,7 +36,7 @@ def test_a_worker_at_rest_holds_four_sessions(
     with psycopg.connect(direct, autocommit=True) as watcher:
         store.pulses()
         before = {row[0] for row in watcher.execute(OURS)}
-        supervise(configured(config.dsn, folder))
+        supervise(configured(direct, folder))
         note = submit(store, "note", '{"text": "next"}')
         until(in_state(store, note, State.SUCCEEDED), "it works")
         (pulse,) = store.pulses()
