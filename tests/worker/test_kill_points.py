@@ -89,7 +89,19 @@ ELSEWHERE = {
     **dict.fromkeys(("leases", "parents", "logs"), _READING),
     **dict.fromkeys(("begin_reading", "recent_endings", "recent_failures"), _READING),
     **dict.fromkeys(
-        ("recent_starts", "workers", "job_turns", "job_events", "latest_change", "marks"), _READING
+        (
+            "recent_starts",
+            "workers",
+            "job_turns",
+            "job_events",
+            "latest_change",
+            "marks",
+            "jobs_ended",
+            "jobs_held",
+            "jobs_running",
+            "held_states",
+        ),
+        _READING,
     ),
     **dict.fromkeys(("begin_operation", "end_operation", "operations"), _CLIENT),
     "permits": "what is granted and not used runs out by itself, as is tested without a process",

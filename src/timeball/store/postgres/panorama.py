@@ -15,6 +15,7 @@ from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.sealing import opened_text, opened_value
 
 NEWEST_MAX: Final = 10_000
+FAILURES_MAX: Final = 1_000
 TURNS_MAX: Final = 200
 WORKERS_MAX: Final = 1_000
 _GONE_MAX: Final = 20
@@ -91,6 +92,11 @@ class Panorama:
     def __init__(self, connections: Connections) -> None:
         self._run = connections.run
 
+    def held(self) -> Counter[State]:
+        """Return how many jobs are held back in each state, up to `NEWEST_MAX` in all."""
+        rows = self._run("held_states", most=NEWEST_MAX)
+        return Counter({State(state): count for state, count in rows})
+
     def endings(self) -> dict[State, Counter[int]]:
         """Return of the newest jobs how many ended in each state, by minutes ago."""
         found: dict[State, Counter[int]] = {}
@@ -99,8 +105,8 @@ class Panorama:
         return found
 
     def failures(self) -> list[Failures]:
-        """Return which kinds have failed most among the newest jobs, and by what."""
-        rows = self._run("recent_failures", most=NEWEST_MAX, kinds=_KINDS_MAX)
+        """Return of the newest failures which kinds they are of, and by what."""
+        rows = self._run("recent_failures", most=FAILURES_MAX, kinds=_KINDS_MAX)
         return [Failures(kind, cause, n, at.astimezone(UTC)) for kind, cause, n, at in rows]
 
     def starts(self, seconds: int = 60) -> Starts:

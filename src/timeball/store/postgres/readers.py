@@ -37,6 +37,19 @@ def turn_of(lane: int, seq: int, row: Row) -> Turn:
     return turn._replace(args=opened(turn.args, f"args:{turn.uuid}"))
 
 
+def list_of(state: State | None) -> str:
+    """Return which statement lists jobs in a state without reading all of them."""
+    match state:
+        case State.FAILED | State.CANCELLED | State.SKIPPED:
+            return "jobs_ended"
+        case State.SCHEDULED | State.WAITING:
+            return "jobs_held"
+        case State.RUNNING:
+            return "jobs_running"
+        case _:
+            return "jobs"
+
+
 def job_of(row: Row) -> Job:
     """Return the job of a row of ``get.sql`` or ``jobs.sql``."""
     (id_, uuid, kind, queue, priority, state, turn, attempts, failures, crashes) = row[:10]

@@ -47,7 +47,7 @@ from timeball.store.postgres.histories import histories
 from timeball.store.postgres.limits import PostgresLimits
 from timeball.store.postgres.listen import DIRECT, listen
 from timeball.store.postgres.queues import PostgresQueues
-from timeball.store.postgres.readers import job_of, turn_of
+from timeball.store.postgres.readers import job_of, list_of, turn_of
 from timeball.store.postgres.schedules import PostgresSchedules
 from timeball.store.postgres.sealing import chosen
 from timeball.store.postgres.submission import PostgresSubmission
@@ -294,7 +294,7 @@ class PostgresStore(
 
     def jobs(self, only: JobFilter) -> list[Job]:
         """See `Store.jobs`."""
-        return [job_of(row) for row in self._run("jobs", **asdict(only))]
+        return [job_of(row) for row in self._run(list_of(only.state), **asdict(only))]
 
     def counts(self, queue: str | None = None) -> dict[State, int]:
         """See `Store.counts`."""

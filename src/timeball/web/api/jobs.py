@@ -15,7 +15,6 @@ from timeball.core.redaction import redacted, redacted_value
 from timeball.core.states import State
 from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
 from timeball.errors import JobNotFound
-from timeball.store.postgres.depths import DEPTH_MAX, depths
 from timeball.store.postgres.panorama import NEWEST_MAX, TurnRecord
 from timeball.web.api.models import (
     NUMBER_MAX,
@@ -190,12 +189,11 @@ def counted(desk: Desk) -> dict[State, int]:
 
 
 def waiting(desk: Desk, queues: Sequence[Queue]) -> Counter[State]:
-    """Return how many jobs of some queues are in each state that no job ends in, up to a bound."""
-    found: Counter[State] = Counter()
-    for depth in depths(desk.look_connections, [queue.name for queue in queues]):
-        found[depth.state] += depth.jobs
+    """Return how many jobs are in each state that no job ends in, up to a bound."""
+    found = desk.panorama.held()
+    found[State.PENDING] += sum(queue.pending for queue in queues)
     found[State.RUNNING] = sum(queue.running for queue in queues)
-    return Counter({state: min(count, DEPTH_MAX) for state, count in found.items()})
+    return Counter({state: min(count, COUNT_MAX) for state, count in found.items()})
 
 
 def job_out(job: Job, *, payload: bool) -> JobOut:

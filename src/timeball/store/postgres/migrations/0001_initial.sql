@@ -114,6 +114,9 @@ CREATE TABLE timeball.ended (
     error      text,
     PRIMARY KEY (job_id, turn)
 );
+-- What people look for among millions that have succeeded.
+CREATE INDEX ended_badly ON timeball.ended (job_id)
+    WHERE event IN ('failed', 'cancelled', 'skipped', 'expired');
 
 -- Jobs that may not start yet: the only part of a job's life that is a row which goes away.
 CREATE TABLE timeball.held (

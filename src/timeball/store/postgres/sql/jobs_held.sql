@@ -1,0 +1,19 @@
+-- Return a page of jobs that are scheduled or waiting, newest first.
+-- Plan: held_pkey backwards, as far as the page goes; each job is looked up by its id: LIMIT 1 keeps it so.
+SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, jobs.turn,
+    jobs.attempts, jobs.failures, jobs.crashes, jobs.max_retries, jobs.created_at, jobs.run_at,
+    jobs.began_at, jobs.ended_at, jobs.worker,
+    jobs.reason, jobs.error_type, jobs.error, jobs.args::text, jobs.result::text,
+    jobs.expires_at, jobs.key
+FROM (
+    SELECT held.job_id FROM timeball.held
+    WHERE held.state = %(state)s
+      AND held.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+    ORDER BY held.job_id DESC
+) AS found
+CROSS JOIN LATERAL (SELECT * FROM timeball.jobs WHERE jobs.id = found.job_id LIMIT 1) AS jobs
+WHERE (%(queue)s::text IS NULL OR jobs.queue = %(queue)s)
+  AND (%(kind)s::text IS NULL OR jobs.kind = %(kind)s)
+  AND jobs.state = %(state)s
+ORDER BY found.job_id DESC
+LIMIT %(limit)s;
