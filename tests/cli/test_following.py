@@ -50,14 +50,17 @@ def test_watch_tells_each_step(world: World, monkeypatch) -> None:
             # The same words once more are news too.
             lambda: world.store.note([Note(turn.job_id, 1, None, [Line(2, 0.0, "begins")])]),
             lambda: world.settle(worker, end(turn)),
+            # What is said last may arrive last.
+            lambda: world.store.note([Note(turn.job_id, 1, None, [Line(3, 0.0, "ends")])]),
         ]
     )
-    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps)())
+    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps, lambda: None)())
     assert said("jobs", "watch", str(turn.uuid), "--utc").splitlines() == [
         "2026-03-01 12:00:00+00:00  running",
         "2026-03-01 12:00:00+00:00  running 1",
         "    2026-03-01 12:00:00+00:00  turn 1  begins",
         "    2026-03-01 12:00:00+00:00  turn 1  begins",
+        "    2026-03-01 12:00:00+00:00  turn 1  ends",
         "2026-03-01 12:00:00+00:00  succeeded",
     ]
 
@@ -77,7 +80,7 @@ def test_watch_goes_on_where_the_oldest_lines_are_kept_no_longer(world: World, m
         ]
     )
     say(1, LINES_MAX - 2)
-    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps)())
+    monkeypatch.setattr("time.sleep", lambda _rest_s: next(steps, lambda: None)())
     news = followed(Client(world.store), world.job(turn))
     seen = [line.text for _, line in news if line is not None]
     assert seen == [f"line {n}" for n in range(1, LINES_MAX + 53)]

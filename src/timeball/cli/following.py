@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _POLL_FIRST_S: Final = 0.02
 _POLL_LAST_S: Final = 0.5
+_LAST_WORDS_S: Final = 1.2
+"""A worker writes what jobs say once a second, and may be later with it than with their end."""
 
 
 def followed(client: Client, job: Job) -> Iterator[tuple[Job, LogLine | None]]:
@@ -23,14 +25,16 @@ def followed(client: Client, job: Job) -> Iterator[tuple[Job, LogLine | None]]:
     seen: Job | None = None
     rest_s = _POLL_FIRST_S
     while True:
-        # Read after the job: what it has said before it ended is there by then.
+        ended, changed = job.state in TERMINAL, seen is None or _facts(job) != _facts(seen)
+        if changed and not ended:
+            yield job, None
+        if ended and said:
+            time.sleep(_LAST_WORDS_S)
         before, said = said, client.logs(job.uuid)
         fresh = _fresh(before, said)
         yield from ((job, line) for line in fresh)
-        changed = seen is None or _facts(job) != _facts(seen)
-        if changed:
+        if ended:
             yield job, None
-        if job.state in TERMINAL:
             return
         rest_s = _POLL_FIRST_S if changed or fresh else min(_POLL_LAST_S, 1.5 * rest_s)
         time.sleep(rest_s)
