@@ -22,7 +22,7 @@ from timeball.certify.scenario import Check, Profile, Stalled
 from timeball.certify.schedules import Dice
 from timeball.certify.sessions import Rows, Session, until
 from timeball.client.specs import agenda_of
-from timeball.core.audit import Report, Violation, audit, audit_schedules
+from timeball.core.audit import Report, Violation, audit, audit_schedules, stray_violations
 from timeball.core.history import ScheduleRecord
 from timeball.core.limits import limit_violations
 from timeball.core.permits import rate_violations
@@ -256,6 +256,7 @@ def audited(store: PostgresStore, *, quiesced: bool) -> Check:
     report: Report = audit(store.histories(), quiesced=quiesced)
     report = report.including(limit_violations(store.holdings()))
     report = report.including(rate_violations(store.starts()))
+    report = report.including(stray_violations(store.strays()))
     report = report.including(_misfired(store))
     texts = [str(violation) for violation in report.violations[:_SHOWN]]
     return Check("audit", report.clean, "; ".join(texts))

@@ -26,6 +26,7 @@ from timeball.core.history import (
 )
 from timeball.core.limits import Holding, Scope
 from timeball.core.permits import Law, Start
+from timeball.core.rate import Rate
 from timeball.core.records import Decision, Delivery
 from timeball.core.states import FINAL_STATE, Ending, State
 from timeball.store.postgres.connections import Connections, statement
@@ -106,8 +107,11 @@ def holdings(connections: Connections, since: datetime | None = None) -> Iterato
 def starts(connections: Connections, since: datetime | None = None) -> Iterator[Start]:
     """Return the starts that a rate's limit is about, by limit and time."""
     with _snapshot(connections) as stream:
+        known: tuple[list[Any], Rate] | None = None  # one for many starts
         for name, *law, at_us in stream("history_starts", since=since):
-            yield Start(name, Law(*law).rate, at_us)
+            if known is None or known[0] != law:
+                known = law, Law(*law).rate
+            yield Start(name, known[1], at_us)
 
 
 def _ending(row: Row) -> EndingRecord:
