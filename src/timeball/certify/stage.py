@@ -138,7 +138,13 @@ class Stage:
         self.accepted.update(spec.uuid for spec in specs)
 
     def workers(
-        self, children: int = 1, *, slots: int = 4, boots: Sequence[Boot] = (), **worker: Any
+        self,
+        children: int = 1,
+        *,
+        slots: int = 4,
+        boots: Sequence[Boot] = (),
+        loads: Sequence[Load] = (),
+        **worker: Any,
     ) -> Fleet:
         """Start worker processes, which know the kinds of `kinds`.
 
@@ -146,12 +152,13 @@ class Stage:
             children: How many.
             slots: Of each.
             boots: Changes made in these processes only.
+            loads: Other kinds that they know.
             **worker: Other fields of `WorkerConfig`.
         """
         settings: dict[str, Any] = {"lease_s": _LEASE_S, "poll_s": 0.2, **worker}
         config = SupervisorConfig(
             dsn=self.dsn,
-            loads=(Load(target=str(self.folder), loader=LOADER),),
+            loads=(Load(target=str(self.folder), loader=LOADER), *loads),
             worker=WorkerConfig(name="certify", slots=slots, **settings),
             children=children,
         )
