@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,51 @@ def test_arguments_are_checked_where_the_kind_is_known_whatever_the_order_of_the
     Path("s.toml").write_text(text)
     (told,) = problems("s.toml", "toml_args.py")
     assert told.startswith("s.toml:1: a — toml_args.report cannot be called like this")
+
+
+GRAPH = """
+[schedules.etl]
+cron = "@daily"
+tz = "UTC"
+[schedules.etl.jobs.load]
+kind = "toml_graph.report"
+args = { to = "ops" }
+after = ["left", "other"]
+[schedules.etl.jobs.left]
+kind = "toml_graph.report"
+args = { to = "ops" }
+queue = "reports"
+[schedules.etl.jobs.other]
+kind = "no.such"
+"""
+
+
+def test_a_graph_is_a_schedule_and_its_strangers_are_named() -> None:
+    Path("toml_graph.py").write_text(APP)
+    (found,) = schedules(GRAPH, "toml_graph.py")
+    assert found["name"] == "etl"
+    assert found["does"].startswith("timeball.graph(jobs={'load': ")
+    assert found["remarks"] == [
+        "note: no.such: no file given here defines them: their jobs wait for a worker that does"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('["left", "other"]', '["left", "othr"]', "job load comes after othr, .* mean other?"),
+        ('kind = "no.such"', 'kind = "no.such"\nafter = ["load"]', "of the jobs .* a cycle"),
+        ('to = "ops" }\nafter', 'two = "ops" }\nafter', "job load: .* cannot be called like this"),
+        ("[schedules.etl.jobs.load]", "kind = 'a'\n[schedules.etl.jobs.load]", "runs two things"),
+        ('queue = "reports"', "queue = 7", "job left has a queue that is no text"),
+    ],
+)
+def test_what_is_wrong_in_a_graph_is_told_and_nothing_starts(old: str, new: str, told: str) -> None:
+    Path("toml_graph.py").write_text(APP)
+    assert old in GRAPH
+    Path("s.toml").write_text(GRAPH.replace(old, new, 1))
+    (line,) = problems("s.toml", "toml_graph.py")
+    assert re.search(told, line), line
 
 
 def test_a_kind_that_no_file_defines_waits_and_that_is_said() -> None:

@@ -185,7 +185,7 @@ def test_all_problems_are_told_at_once_with_their_lines() -> None:
         "write a text for the shell, or a list of the program and its arguments"
     )
     assert told[9, "b c"] == "timeout_s is '5': write a number of seconds"
-    assert told[12, "d"] == "it runs two things: write either kind or command"
+    assert told[12, "d"] == "it runs two things: write one of kind, command and jobs"
     assert told[19, "e"] == "user does not go with kind"
     assert (10, "c") in told
     assert toml_findings(text, source="x").found == ()

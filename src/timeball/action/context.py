@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from uuid import UUID, uuid5
 
-from timeball.action.draft import Draft, draft
+from timeball.action.draft import Draft, draft, renamed, together
 from timeball.action.notebook import Key, Notebook
 from timeball.action.parents import ParentJob
 from timeball.core.records import Turn
@@ -255,6 +255,22 @@ class Context:
     async def parents_async(self) -> list[ParentJob]:
         """Return what `parents` does; the event loop goes on meanwhile."""
         return [] if self._lent.parents is None else await asyncio.to_thread(self._lent.parents)
+
+    def spawn_all(self, drafts: Iterable[Draft]) -> list[Draft]:
+        """Spawn different jobs with edges among them, such as a `tb.chain`; return them in order.
+
+        See `spawn`. What is returned, and not what was given, is for the `after` of others.
+
+        Raises:
+            UsageError: One of them can never work, and what to write instead.
+        """
+        spawned: dict[Hashable, Draft] = {}
+        for each in together(drafts):
+            arguments = dict(each.arguments)
+            if "after" in arguments:
+                arguments["after"] = [renamed(edge, spawned) for edge in arguments["after"]]
+            spawned[each.uuid] = self.spawn(each.job, *each.args, **arguments)
+        return list(spawned.values())
 
     @property
     def log(self) -> JobLog:

@@ -71,6 +71,14 @@ def uuid_named(each: object) -> Hashable:
     return named if isinstance(named, Hashable) else None
 
 
+def renamed(edge: Any, names: Mapping[Hashable, Draft]) -> Any:
+    """Return what an `after` names with the draft that has taken another's place."""
+    other = names.get(uuid_named(edge))
+    if other is None:
+        return edge
+    return (other, *edge[1:]) if isinstance(edge, tuple) else other
+
+
 def together(drafts: Iterable[Draft]) -> list[Draft]:
     """Return the drafts of one submission, in their order.
 

@@ -12,6 +12,7 @@ _HOMES: Final = {
     "timeball.http": "http_kind",
     "timeball.command": "own_command",
     "timeball.sql": "sql_kind",
+    "timeball.graph": "graph_kind",
 }
 """By name, the module of this package that defines it as `KIND`, loaded when it is needed."""
 

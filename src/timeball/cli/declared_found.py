@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +15,11 @@ from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.redaction import redacted
 from timeball.errors import InvalidSchedule, UsageError
 from timeball.importers.crontab import UserInfo
-from timeball.importers.found import CommandCall, Findings, Found, KindCall
+from timeball.importers.found import GRAPH, CommandCall, Findings, Found, KindCall
 from timeball.importers.redaction import redacted_call
 from timeball.worker.child import Load
 
+_UNKNOWN_KINDS: Final = "no file given here defines them: their jobs wait for a worker that does"
 _UNKNOWN_KIND: Final = "no file given here defines its kind: its jobs wait for a worker that does"
 
 
@@ -37,6 +38,11 @@ def declare_findings(reading: Reading, path: Path, findings: Findings, asked: As
     if adding.commands:
         options = {"commands": adding.commands}
         reading.loads.append(Load(target=str(path.resolve()), loader=LOADER, options=options))
+
+
+def _strangers(kinds: Iterable[str]) -> list[str]:
+    """Return the kinds that nothing given here has defined."""
+    return sorted({kind for kind in kinds if (own_kind(kind) or DEFAULT.get(kind)) is None})
 
 
 class _Adding:
@@ -65,9 +71,13 @@ class _Adding:
         notes = list(found.notes)
         match found.runs:
             case KindCall(kind=kind, args=args):
-                known = (own_kind(kind) or DEFAULT.get(kind)) is not None
+                known = not _strangers([kind])
                 if not known:
                     notes.append(_UNKNOWN_KIND)
+                jobs = args.get("jobs", {}) if kind == GRAPH else {}
+                if strangers := _strangers(str(job.get("kind")) for job in jobs.values()):
+                    notes.append(f"{', '.join(strangers)}: {_UNKNOWN_KINDS}")
+                reading.queues |= {str(job["queue"]) for job in jobs.values() if "queue" in job}
             case CommandCall():
                 kind, args, known = self._command(found, found.runs, notes), {}, True
         options = found.options.given()

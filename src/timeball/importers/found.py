@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 DEFAULT_SHELL: Final = "/bin/sh"
+GRAPH: Final = "timeball.graph"
+"""The kind that runs a graph of jobs."""
 
 
 class Origin(StrEnum):

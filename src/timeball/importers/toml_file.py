@@ -1,7 +1,8 @@
 """`schedules.toml` read: strictly, all problems at once, each with its line.
 
-A table of `schedules` names when (`cron`, `tz`), what (`kind` and `args`, or `command` and what it
-needs), and any option of a schedule. What is not known is refused, with the nearest thing that is.
+A table of `schedules` names when (`cron`, `tz`), what (`kind` and `args`, `command` and what it
+needs, or the `jobs` of a graph), and any option of a schedule. What is not known is refused, with
+the nearest thing that is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from timeball.core.cron.expression import read
 from timeball.core.redaction import redacted
 from timeball.errors import InvalidSchedule
 from timeball.importers.found import (
+    GRAPH,
     CommandCall,
     Findings,
     Found,
@@ -94,6 +96,7 @@ _TYPES: Final[Mapping[str, _Type]] = MappingProxyType(
         "env": _Type(_table_of_texts, "a table of texts"),
         "user": _TEXT,
         "stdin": _TEXT,
+        "jobs": _Type(lambda value: isinstance(value, dict), "a table of jobs by their names"),
         **dict.fromkeys(("queue", "delivery", "key", "overlap_runs", "catchup"), _TEXT),
         **dict.fromkeys(("on_excluded", "day_rule", "dst", "gap", "overlap"), _TEXT),
         **dict.fromkeys(("priority", "max_retries", "max_crashes", "catchup_limit"), _WHOLE),
@@ -105,7 +108,7 @@ _TYPES: Final[Mapping[str, _Type]] = MappingProxyType(
     }
 )
 _OF_COMMAND: Final = ("shell", "cwd", "env", "user", "stdin")
-_NOT_OPTIONS: Final = frozenset({"cron", "tz", "kind", "args", "command", *_OF_COMMAND})
+_NOT_OPTIONS: Final = frozenset({"cron", "tz", "kind", "args", "command", "jobs", *_OF_COMMAND})
 
 
 def toml_findings(text: str, *, source: str) -> Findings:
@@ -198,13 +201,13 @@ class _Reading:
         return wanted.made(value)
 
     def _check_what(self, path: tuple[str, ...], table: Mapping[str, Any]) -> None:
-        both = [key for key in ("kind", "command") if key in table]
+        both = [key for key in ("kind", "command", "jobs") if key in table]
         if len(both) != 1:
             text = "it runs nothing" if not both else "it runs two things"
-            self._refuse(path, path[-1], f"{text}: write either kind or command")
+            self._refuse(path, path[-1], f"{text}: write one of kind, command and jobs")
             return
-        strangers = ("args",) if "command" in table else _OF_COMMAND
-        for key in strangers:
+        strangers = {"command": ("args",), "kind": _OF_COMMAND, "jobs": ("args", *_OF_COMMAND)}
+        for key in strangers[both[0]]:
             if key in table:
                 self._refuse((*path, key), path[-1], f"{key} does not go with {both[0]}")
         if isinstance(table.get("command"), list) and "shell" in table:
@@ -235,6 +238,8 @@ class _Reading:
 
 
 def _runs(values: Mapping[str, Any]) -> KindCall | CommandCall:
+    if "jobs" in values:
+        return KindCall(kind=GRAPH, args={"jobs": values["jobs"]})
     if "kind" in values:
         return KindCall(kind=values["kind"], args=values.get("args", {}))
     given = {key: values[key] for key in _OF_COMMAND if key in values}

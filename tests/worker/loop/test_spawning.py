@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from uuid import UUID
+
 import pytest
 from tests.worker.loop.workshop import Workshop
 
 import timeball as tb
+from timeball.action.graph_kind import KIND
 from timeball.core.dependencies import Edge
 from timeball.core.states import State
 
@@ -138,3 +142,51 @@ def test_who_cannot_wait_cannot_spawn(shop: Workshop) -> None:
     uuid = shop.submit("split", delivery=tb.Delivery.AT_MOST_ONCE, max_retries=0)
     shop.run()
     assert "cannot spawn" in str(shop.get(uuid).error)
+
+
+def test_a_graph_that_was_declared_is_spawned_whole_and_is_over_once_it_is(shop: Workshop) -> None:
+    order: list[str] = []
+
+    @shop.job(name="note")
+    def note(name: str) -> None:
+        order.append(name)
+
+    shop.registry.add(KIND)
+    jobs = {
+        "last": {"kind": "note", "args": {"name": "last"}, "after": ["left", "right"]},
+        "alert": {"kind": "note", "args": {"name": "alert"}, "after": ["left"]},
+        "left": {"kind": "note", "args": {"name": "left"}},
+        "right": {"kind": "note", "args": {"name": "right"}},
+    }
+    jobs["alert"]["rule"] = "one_failed"
+    uuid = shop.submit("timeball.graph", json.dumps({"jobs": jobs}))
+    shop.run()
+    assert sorted(order[:2]) == ["left", "right"]
+    assert order[2:] == ["last"]
+    job = shop.get(uuid)
+    assert job.state is State.SUCCEEDED
+    assert {name: shop.get(UUID(each)).state for name, each in job.result.items()} == {
+        **dict.fromkeys(("left", "right", "last"), State.SUCCEEDED),
+        "alert": State.SKIPPED,
+    }
+
+
+def test_a_flow_is_spawned_with_its_edges(shop: Workshop) -> None:
+    order: list[str] = []
+
+    @shop.job(name="note")
+    def note(ctx: tb.Context, name: str) -> None:
+        assert len(ctx.parents()) == {"a": 0, "b": 1, "c": 1, "d": 2}[name]
+        order.append(name)
+
+    @shop.job(name="root")
+    def root(ctx: tb.Context) -> None:
+        a, b, c, d = (tb.draft("note", name=name) for name in "abcd")
+        spawned = ctx.spawn_all([*tb.chain(a, tb.group(b, c)), tb.draft("note", name="x")][:3])
+        ctx.spawn("note", name="d", after=[(each, "all_done") for each in spawned[1:]])
+        assert d.uuid not in {each.uuid for each in spawned}
+
+    uuid = shop.submit("root")
+    shop.run()
+    assert shop.get(uuid).state is State.SUCCEEDED
+    assert (order[0], sorted(order[1:3]), order[3:]) == ("a", ["b", "c"], ["d"])
