@@ -100,9 +100,7 @@ class Turn(NamedTuple):
     granted_at: float
     """Epoch seconds on the store's clock: the instant of the lease."""
 
-    at_most_once: bool = False
-    """No attempt may follow one that has begun."""
-
+    at_most_once: bool = False  # no attempt may follow one that has begun
     ready_at: float = 0.0
     """Epoch seconds on the store's clock: from then on this turn might start."""
 
@@ -141,8 +139,7 @@ class Settlement(NamedTuple):
 
     error_type: str | None = None
     error: str | None = None
-    spawned: tuple[JobSpec, ...] = ()
-    """Jobs that are added if this is accepted, where the ending is AWAITED."""
+    spawned: tuple[JobSpec, ...] = ()  # added if this is accepted, where the ending is AWAITED
 
 
 class Verdict(StrEnum):
