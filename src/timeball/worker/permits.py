@@ -112,7 +112,7 @@ class PermitDesk:
         self.opens_at_s = _NEVER_S
 
     def may_come(self, due_s: float) -> bool:
-        """Return, once, whether some that wait for a rate may come by now, or others since `due_s`."""
+        """Return, once, whether some may come now: by `due_s`, or since a rate has opened."""
         stirred, self.stirred = self.stirred and self._lined, False
         return stirred or time.monotonic() >= min(due_s, self.opens_at_s)
 
