@@ -341,3 +341,19 @@ def test_the_record_proves_what_started_since_the_limit_holds(world: World) -> N
     world.settle(worker, end(world.start(worker, key="k")))
     (violation,) = rate_violations(world.store.starts())
     assert violation.invariant == "I8"
+
+
+def test_a_start_of_a_worker_that_died_is_on_record_where_it_is_known(world: World) -> None:
+    world.store.limit_starts(Scope.QUEUE, "default", Rate(2))
+    world.travel(SETTLING_S)
+    worker = world.worker()
+    for _ in range(3):
+        world.submit()
+    turns = world.store.claim(worker, limit=3, request=uuid4(), floors={}, permits={"default": 3})
+    began_at = turns[0].granted_at
+    seen = {turn[2:4]: began_at + 0.25 * n for n, turn in enumerate(turns)}
+    assert world.store.expire(worker, beat=None, begun=seen) == (0, 3, 0, 0)
+    (proof,) = proofs(world.store.starts())
+    assert (proof.starts, proof.most) == (3, 3)
+    (violation,) = rate_violations(world.store.starts())
+    assert violation.invariant == "I8"

@@ -57,7 +57,7 @@ def claim_of(worker: int, limit: int = 1_000, request: UUID | None = None) -> di
 
 def expire_of(worker: int, beat: int | None = None, reason: str = "expired") -> dict[str, object]:
     """Return what the statement `expire` takes, where nothing is known of what had begun."""
-    unknown = {"begun_jobs": None, "begun_turns": None}
+    unknown = {"begun_jobs": None, "begun_turns": None, "began": None}
     return {"worker": worker, "beat": beat, **unknown, "reason": reason}
 
 

@@ -164,12 +164,9 @@ class Promoted(NamedTuple):
 
     moved: int
     next_due_s: float | None
-    """Seconds until the next scheduled job falls due, or some that wait for a rate may come; None
-    if there are none."""
-
+    """Seconds until a job falls due, or some may come that wait for a rate; None: none does."""
     rated: frozenset[str] = frozenset()
     """The queues whose starts are limited: a claim needs permits for them."""
-
     lined: bool = False
     """Whether the starts of some kind are limited: its jobs come to their lanes by promoting."""
 

@@ -222,7 +222,8 @@ class Store(Limiting, Batching, Graph, Queueing, Keeping, Noting, Protocol):
             worker: The dead one.
             beat: The beat it was seen dead with; nothing happens if it has beaten since.
                 None: its death is certain (its parent has waited for the process).
-            begun: The (job, turn) pairs whose attempts had begun; None: unknown, so all.
+            begun: The (job, turn) pairs whose attempts had begun; None: unknown, so all. A mapping
+                says when as well, in epoch seconds on the store's clock; 0: unknown.
 
         Returns:
             None where nothing happened.

@@ -385,6 +385,8 @@ class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
             ending, reason = crash(row, began=began)
             # Nobody can say when it began; not before it was granted.
             began_at = turn.granted_at if began else None
+            if began and isinstance(begun, Mapping):
+                began_at = begun[turn.job_id, turn.turn] or began_at
             end = Settlement(*turn[:4], ending, reason, began_at=began_at)
             row.endings[row.turn] = Ended(end, self._clock(), None)
             self._follow(row, end, Event.EXPIRE, crashed=began)

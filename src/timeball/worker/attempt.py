@@ -283,7 +283,7 @@ class TurnAttempt:
             self._permits = ()
             return False
         if self._bench.begun is not None:
-            self._bench.begun.mark(self.turn.job_id, self.turn.turn)
+            self._bench.begun.mark(self.turn.job_id, self.turn.turn, self._began_at(now_s))
         self._began_s = now_s
         herald = self._bench.herald
         if herald is not None:

@@ -14,10 +14,11 @@ from typing import Final, Self
 from timeball.observe.memory import memory_file
 from timeball.store.base import CLAIM_MAX
 
-_ROW: Final = 16
-"""Bytes: the job's id and the turn, 64 bits each. A row whose turn is 0 is free."""
+_ROW: Final = 24
+"""Bytes: the job's id, when its attempt began in microseconds of the store's clock, and the turn,
+64 bits each. A row whose turn is 0 is free."""
 
-_HEARD, _EXCLUSIVE = -2, -1
+_END, _HEARD, _EXCLUSIVE = -3, -2, -1
 """Cells behind the rows: the latest instant at which the worker is known to have had a beat, in
 nanoseconds of the monotonic clock, and how many exclusive attempts run."""
 
@@ -63,15 +64,16 @@ class BegunTable:
         """The descriptor to hand to the child."""
         return self._fd
 
-    def mark(self, job_id: int, turn: int) -> None:
-        """Note that the attempt of this turn begins."""
+    def mark(self, job_id: int, turn: int, began_at: float = 0.0) -> None:
+        """Note that the attempt of this turn begins, and when by the store's clock."""
         row = self._rows.get((job_id, turn))  # there where a failover has lost an earlier grant
         if row is None:
             row = self._free.pop()
         self._rows[job_id, turn] = row
         # The turn comes last: a row is valid once it is there, whenever the process dies.
-        self._cells[2 * row] = job_id
-        self._cells[2 * row + 1] = turn
+        self._cells[3 * row] = job_id
+        self._cells[3 * row + 1] = round(began_at * 1e6)
+        self._cells[3 * row + 2] = turn
         if self._starts is not None:
             self._starts[row] += 1  # nobody else has this row before it is cleared
 
@@ -79,14 +81,18 @@ class BegunTable:
         """Note that the death of this process would cost this turn nothing any more."""
         row = self._rows.pop((job_id, turn), None)
         if row is not None:
-            self._cells[2 * row + 1] = 0
+            self._cells[3 * row + 2] = 0
             self._free.append(row)
 
     def begun(self) -> set[tuple[int, int]]:
         """Return the (job, turn) pairs that are marked."""
-        cells = self._cells.tolist()[:_HEARD]
-        pairs = zip(cells[::2], cells[1::2], strict=True)
-        return {(job_id, turn) for job_id, turn in pairs if turn}
+        return set(self.began())
+
+    def began(self) -> dict[tuple[int, int], float]:
+        """Return when the attempts of those began that are marked, by the store's clock."""
+        cells = self._cells.tolist()[:_END]
+        rows_ = zip(cells[::3], cells[1::3], cells[2::3], strict=True)
+        return {(job_id, turn): began_us / 1e6 for job_id, began_us, turn in rows_ if turn}
 
     @property
     def heard_ns(self) -> int:

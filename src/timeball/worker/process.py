@@ -203,8 +203,11 @@ class ChildProcess:
         """Whether it has ended because the schema does not fit it any more."""
         return self._process.returncode == EX_SCHEMA
 
-    def bury(self) -> frozenset[tuple[int, int]]:
-        """Clean up after a child that has ended; return the turns that it was in the middle of."""
+    def bury(self) -> dict[tuple[int, int], float]:
+        """Clean up after a child that has ended; return the turns that it was in the middle of.
+
+        And when these began.
+        """
         self.hear()
         # What its jobs have started. The number is still the group's: it is taken from nobody
         # as long as a member lives, and if none does, it was in use a moment ago.
@@ -213,7 +216,7 @@ class ChildProcess:
         self._line.close()
         with self._reading:
             assert self._table is not None, "it is buried once"
-            begun = frozenset(self._table.begun())
+            begun = self._table.began()
             self._table.close()
             self._table = None
         return begun

@@ -132,7 +132,7 @@ class Deaths:
 
         Args:
             worker: Whose death is certain.
-            begun: The (job, turn) pairs whose attempts had begun.
+            begun: The (job, turn) pairs whose attempts had begun; see `Store.expire`.
             after_s: Wait so long, for what it has started apart to be gone too.
         """
         name = f"timeball-death-{worker}"

@@ -17,7 +17,7 @@ from timeball.worker.begun import BegunTable
 table = BegunTable.attach(int(sys.argv[1]))
 for turn in range(1, 4):
     table.mark(7, turn)
-table.mark(2**62, 1)
+table.mark(2**62, 1, 1_800_000_000.25)
 table.clear(7, 2)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -28,7 +28,7 @@ def test_the_parent_reads_what_a_killed_child_was_in_the_middle_of() -> None:
     table = BegunTable.create(4)
     child = [sys.executable, "-c", CHILD, str(table.fileno())]
     assert subprocess.run(child, pass_fds=[table.fileno()], check=False).returncode == -9
-    assert table.begun() == {(7, 1), (7, 3), (2**62, 1)}
+    assert table.began() == {(7, 1): 0.0, (7, 3): 0.0, (2**62, 1): 1_800_000_000.25}
     table.close()
 
 

@@ -261,6 +261,7 @@ class PostgresStore(
             beat=beat,
             begun_jobs=None if begun is None else [job_id for job_id, _ in begun],
             begun_turns=None if begun is None else [turn for _, turn in begun],
+            began=list(begun.values()) if isinstance(begun, Mapping) else None,
             reason=reason,
         )
         return Expired(*rows[0]) if rows else None

@@ -1,12 +1,14 @@
 -- event: expire, release (running -> pending, failed, cancelled)
 -- Give a dead worker up: end its open turns and let their jobs go on elsewhere. Returns how
 -- many were released, lost, failed; no row where the worker has beaten since p_beat, or was
--- given up before. p_begun says which turns had begun; null: unknown, so all of them.
+-- given up before. p_begun says which turns had begun; null: unknown, so all of them. p_began says
+-- when, in epoch seconds; null, 0: unknown.
 --
 -- Takes the worker's row first: a claim that is in progress commits before it, and a later
 -- one finds the worker gone, so that no lease escapes.
 CREATE OR REPLACE FUNCTION timeball.expire(
-    p_worker bigint, p_beat bigint, p_begun_jobs bigint[], p_begun_turns integer[], p_reason text
+    p_worker bigint, p_beat bigint, p_begun_jobs bigint[], p_begun_turns integer[], p_reason text,
+    p_began double precision[] DEFAULT NULL
 ) RETURNS TABLE (released bigint, lost bigint, failed bigint, cancelled bigint) LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
@@ -64,11 +66,15 @@ BEGIN
             ON entry.job_id = open.job_id AND entry.turn = open.turn AND entry.attempts IS NOT NULL
     ),
     written AS (
-        INSERT INTO timeball.ended (job_id, turn, event, reason, worker, error)
+        INSERT INTO timeball.ended (job_id, turn, event, reason, worker, began_at, error)
         SELECT fate.job_id, fate.turn,
             CASE WHEN fate.failure IS NOT NULL THEN 'failed'
                 WHEN fate.begun THEN 'lost' ELSE 'released' END,
             coalesce(fate.failure, 'worker died'), p_worker,
+            CASE WHEN fate.begun THEN (
+                SELECT to_timestamp(nullif(began.at, 0))
+                FROM unnest(p_begun_jobs, p_begun_turns, p_began) AS began (job_id, turn, at)
+                WHERE began.job_id = fate.job_id AND began.turn = fate.turn) END,
             CASE fate.failure
                 WHEN 'turns' THEN 'it has had 2,147,483,646 turns, and no more can be counted'
                 WHEN 'lost' THEN 'its worker died during the attempt, and it runs at most once'
