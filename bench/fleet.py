@@ -146,7 +146,7 @@ def limited(site: Site, scope: Scope, rate: Rate, windows: int) -> bool:
 
         store.limit_starts(scope, name, rate)
         if key is not None:
-            store.limit(Scope.KEY, key, 100)
+            store.limit(Scope.KEY, key, 400)  # each is under way from when it is admitted
         jobs = (windows + 3) * rate.count
         store.submit([JobSpec(uuid=uuid4(), kind="stamp", key=key) for _ in range(jobs)])
         at = store.now().timestamp()

@@ -133,8 +133,8 @@ def test_permits_of_a_dead_worker_run_out_and_never_before() -> None:
     law, permits = Law.of(Rate(5)), Permits()
     permits.take(law, 0, 5)
     assert permits.room(law, 2 * S) == 0
-    assert permits.opens_us(law, 0) == 2 * S + 1_000
-    assert permits.room(law, 2 * S + 1_000) == 5
+    assert permits.opens_us(law, 0) == 2 * S + 21_000
+    assert permits.room(law, 2 * S + 21_000) == 5
 
 
 def test_what_was_not_used_is_given_out_again_at_once() -> None:

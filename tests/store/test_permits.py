@@ -146,7 +146,7 @@ def test_jobs_of_a_limited_kind_wait_in_line_and_come_in_order(world: World) -> 
     world.settle(worker, *map(end, turns))
     promoted = world.store.promote(100)
     assert promoted.moved == 0
-    assert promoted.next_due_s == pytest.approx(1.9, abs=0.01)
+    assert promoted.next_due_s == pytest.approx(1.92, abs=0.01)
     world.travel(2.1)
     world.submit()
     assert world.store.promote(100).moved == 2
@@ -245,7 +245,7 @@ def test_a_key_without_permits_stays_out_of_the_lane_and_delays_nobody(world: Wo
     assert permits(world, "key:tenant-a") == permits(world, "key:tenant-b") == 1
     world.settle(worker, *map(end, turns))
     assert world.claim(worker) == []
-    assert world.store.promote(100).next_due_s == pytest.approx(1.9, abs=0.01)
+    assert world.store.promote(100).next_due_s == pytest.approx(1.92, abs=0.01)
     world.travel(2.1)
     world.store.promote(100)
     assert uuids(world.claim(worker)) == [a[1], b[1]]

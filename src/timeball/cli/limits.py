@@ -78,8 +78,8 @@ def set_(*, at_once: str | None, rate: str | None, dsn: str | None, **about: Any
 def prove(ctx: click.Context, /, *, as_json: bool, dsn: str | None, **about: Any) -> None:
     """Say from the record how many starts any window had at most; exit 7 if there were too many.
 
-    A start is on record once its attempt has ended; if its worker died, where its supervisor has
-    not: that knows when it began.
+    A start is on record once its attempt has been settled, or its worker has died in the middle of
+    it while the supervisor lived on.
     """
     with opened(dsn) as client:
         found = client.prove_rates(**about)

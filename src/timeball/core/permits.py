@@ -50,6 +50,7 @@ _AHEAD_US: Final = 200_000
 _SOON_US: Final = 100_000  # before it opens; then a question gets all that opens in as long again
 _TOGETHER_US: Final = 10_000  # what opens within it is one grant
 _GUARD_US: Final = 1_000  # for clocks that run 0.1 % apart, and for what records round
+_HANDING_MAX_US: Final = 20_000  # from the use of a permit to the first line of the job
 _IDLE_US: Final = 86_400_000_000  # somebody may still tell what became of the last permits
 _SLACK_US: Final = 50_000  # of an even spacing, what may come together
 _GRAINS: Final = 512  # in a window; grants that are over are kept by these, rounded up
@@ -91,6 +92,13 @@ class Law(NamedTuple):
         if not self.spread:
             return self.starts
         return max(1, -(-self.starts * _SLACK_US // max(self.window_us, 1_000_000)))
+
+    @property
+    def guard_us(self) -> int:
+        """How much later than it may be told a start is taken to be; of a window 2 % at most."""
+        if self.burst is not None:
+            return _GUARD_US
+        return _GUARD_US + min(_HANDING_MAX_US, self.window_us // 50)
 
     @property
     def at_most(self) -> int:
@@ -162,7 +170,7 @@ class Permits:
         self._forget(law, now_us)
         self.last = max(self.last + 1, now_us)  # never again, though all this be forgotten
         self.newest_us = now_us
-        self.grants.append(Grant(self.last, at_us + _TTL_US + _GUARD_US, permits))
+        self.grants.append(Grant(self.last, at_us + _TTL_US + law.guard_us, permits))
         return self.last
 
     def spend(self, law: Law, number: int, used: int, late_us: int) -> None:
@@ -240,7 +248,7 @@ class Permits:
 
     def _full(self, law: Law, grants: Sequence[Grant] | None = None) -> int:
         # No law lets a bucket owe more; what is on record may be in units of the law before.
-        latest_us = self.newest_us + _AHEAD_US + _TTL_US + _GUARD_US
+        latest_us = self.newest_us + _AHEAD_US + _TTL_US + _GUARD_US + _HANDING_MAX_US
         full = min(self.full, latest_us * law.starts + law.at_once * law.window_us)
         if law.burst is None:
             return full

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION timeball.permit_full(
 AS $function$
 DECLARE
     v_full numeric := least(p_permit.bucket_full,
-        (p_permit.newest_us + 1201000)::numeric * p_rate.starts
+        (p_permit.newest_us + 1221000)::numeric * p_rate.starts
             + timeball.permit_most(p_rate)::numeric * p_rate.window_us);
     v_grant record;
 BEGIN

@@ -28,7 +28,8 @@ BEGIN
     v_new.last := greatest(v_new.last + 1, p_now);  -- never again, though the row be deleted
     v_new.newest_us := p_now;
     v_new.ids := v_new.ids || v_new.last;
-    v_new.untils := v_new.untils || (p_at + 1001000);
+    v_new.untils := v_new.untils || (p_at + 1001000
+        + CASE WHEN p_rate.burst IS NULL THEN least(20000, p_rate.window_us / 50) ELSE 0 END);
     v_new.counts := v_new.counts || p_n;
     IF p_rate.spread THEN
         v_new.bucket_full := greatest(timeball.permit_full(p_permit, p_rate),
