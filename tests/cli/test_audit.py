@@ -16,8 +16,6 @@ from tests.store.world import NOON, World, end, schedule
 
 from timeball.cli.audit import _CHECKED
 from timeball.core.dependencies import Edge
-from timeball.core.limits import Scope
-from timeball.core.rate import Rate
 from timeball.core.records import Decision, Firing, OccurrenceDecision, Standing
 from timeball.core.states import Ending
 
@@ -45,13 +43,12 @@ def record(direct: str) -> str:
     (keyed,) = world.claim(worker)
     assert (plain.job_id, again.job_id, keyed.job_id) == (PLAIN, AGAIN, KEYED)
     world.close()
+    plant(direct, RATE)
     return direct
 
 
 def mail(world: World, worker: int) -> None:
-    """Two may start in a minute; a third one starts in the next."""
-    world.store.limit_starts(Scope.KIND, "mail", Rate(2, per_s=60))
-    world.travel(2)
+    """Two start in one minute, and a third one in the next."""
     for starts in (2, 1):
         world.settle(worker, *[end(world.start(worker, "mail")) for _ in range(starts)])
         world.travel(60)
@@ -68,6 +65,8 @@ def run_twice(world: World, worker: int) -> None:
         world.settle(worker, *(end(turn) for turn in world.claim(worker)))
 
 
+RATE = """INSERT INTO timeball.limiter (scope, name, starts, window_us, since)
+    VALUES ('kind', 'mail', 2, 60000000, '2026-03-01')"""
 CORRUPTIONS = {
     "a second outcome of a turn that nobody was granted": (
         f"INSERT INTO timeball.ended (job_id, turn, event) VALUES ({PLAIN}, 2, 'succeeded')",
