@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from uuid import UUID
 
@@ -23,6 +23,8 @@ from tests.worker.supervision import (
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.migrate import Migration, migrate, migrations
+
+REST_S = 0.02  # between two jobs
 
 NEXT = (
     "ALTER TABLE timeball.job ADD COLUMN made_up integer;",
@@ -83,6 +85,7 @@ def test_a_worker_works_on_through_an_upgrade_until_what_it_calls_is_gone(
         migration = pool.submit(migrate, store.connections)
         while not migration.done():
             uuids.append(submit(store, "note", f'{{"text": "{len(uuids)}"}}'))
+            wait([migration], REST_S)
         assert len(migration.result()) == len(files) - 1
     uuids.append(submit(store, "note", '{"text": "last"}'))
     until(lambda: len(store.ended(uuids)) == len(uuids), "all have ended")
