@@ -209,11 +209,12 @@ class MemoryBatches(MemoryOperator, ABC):
 
     def _reset(self, row: Row, again: set[int]) -> None:
         """Have the edges of a job decided anew that come from jobs that start again."""
-        for job, tie in row.ties.items():
+        ties = {job: tie for job, tie in row.ties.items() if not tie.spawned}
+        for job, tie in ties.items():
             if job in again:
                 tie.decided_at = tie.met = None
-        needs = needs_of(tie.rule for tie in row.ties.values())
-        for tie in row.ties.values():
+        needs = needs_of(tie.rule for tie in ties.values())
+        for tie in ties.values():
             if tie.met is not None:
                 needs = needs.after(tie.rule, met=tie.met)
         row.needs = needs
@@ -255,7 +256,11 @@ def _member(row: Row) -> Member:
         reason=job.reason,
         ruled_out=RuledOut.RUN if is_batch else row.spec.ruled_out,
         name=_name(row) if is_batch else "",
-        edges=tuple(MemberEdge(n, tie.rule, tie.met) for n, tie in sorted(row.ties.items())),
+        edges=tuple(
+            MemberEdge(n, tie.rule, tie.met)
+            for n, tie in sorted(row.ties.items())
+            if not tie.spawned
+        ),
         attempts=tuple(
             MemberAttempt(
                 turn,

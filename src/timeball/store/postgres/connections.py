@@ -253,7 +253,7 @@ def refusal(error: psycopg.Error) -> Exception | None:
             return UniqueClash(error.diag.message_detail, _text(error))
         case "TB006":
             return QueueFull(error.diag.message_detail or "", _text(error))
-        case "TB008":
+        case "TB010":
             return JobNotFound(error.diag.message_detail)
     kind = _REFUSALS.get(error.sqlstate or "")
     return None if kind is None else kind(_text(error))

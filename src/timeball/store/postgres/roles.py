@@ -80,6 +80,7 @@ READS: Final = (
         "batch_end",
         "batch_id",
         "batch_jobs",
+        "batch_members",
         "batch_nodes",
         "check_deferred",
         "clock",

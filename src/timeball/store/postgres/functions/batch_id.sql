@@ -7,7 +7,7 @@ BEGIN
     SELECT job.id INTO v_batch FROM timeball.job
     WHERE job.uuid = p_batch AND job.kind = 'timeball.batch';
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'no batch %', p_batch USING ERRCODE = 'TB008', DETAIL = p_batch::text;
+        RAISE EXCEPTION 'no batch %', p_batch USING ERRCODE = 'TB010', DETAIL = p_batch::text;
     END IF;
     RETURN v_batch;
 END

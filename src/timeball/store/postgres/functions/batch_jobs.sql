@@ -4,17 +4,20 @@
 -- What has succeeded is known from its edge, and that is final; a linked edge that is undecided
 -- says that its job has not ended. So what is read of each job is little, in whatever order the
 -- jobs come: those held, those granted to some worker, and the last ending of the others.
+-- Plan: nested loops are off, since the join with what runs would become one of n * n; what is
+-- looked up job by job is lateral, which that setting leaves alone.
 CREATE OR REPLACE FUNCTION timeball.batch_jobs(p_batch bigint)
 RETURNS TABLE (job_id bigint, state text) LANGUAGE sql STABLE
+SET enable_seqscan = off
+SET enable_nestloop = off
+SET enable_mergejoin = off
 AS $function$
-WITH node AS MATERIALIZED (
-    SELECT u.id FROM unnest(timeball.batch_nodes(p_batch)) AS u (id)
-),
-member AS MATERIALIZED (
+WITH member AS MATERIALIZED (
     SELECT edge.parent AS id, bool_or(edge.met) AS met,
         bool_and(edge.decided_at IS NULL AND edge.linked_at IS NOT NULL) AS open
-    FROM node JOIN timeball.dependency AS edge ON edge.child = node.id AND edge.rule = 'member'
-    WHERE edge.parent NOT IN (SELECT node.id FROM node)
+    FROM timeball.dependency AS edge
+    WHERE edge.child = ANY (timeball.batch_nodes(p_batch)) AND edge.rule = 'member'
+      AND edge.parent NOT IN (SELECT u.id FROM unnest(timeball.batch_nodes(p_batch)) AS u (id))
     GROUP BY edge.parent
 )
 SELECT member.id, CASE
@@ -41,7 +44,9 @@ SELECT member.id, CASE
             ) AS last ON true)
     END
 FROM member
-LEFT JOIN timeball.held ON held.job_id = member.id
+LEFT JOIN LATERAL (
+    SELECT one.job_id, one.state FROM timeball.held AS one WHERE one.job_id = member.id OFFSET 0
+) AS held ON true
 LEFT JOIN (SELECT DISTINCT turn.job_id FROM timeball.running_turns() AS turn) AS running
     ON running.job_id = member.id;
 $function$;

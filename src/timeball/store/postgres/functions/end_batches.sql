@@ -28,6 +28,7 @@ DECLARE
     v_hows text[] := '{}';
     v_free bigint[] := '{}';
     v_batch bigint;
+    v_group record;
     v_told record;
 BEGIN
     LOOP
@@ -48,11 +49,16 @@ BEGIN
         v_batch := (SELECT min(u.batch) FROM unnest(v_pairs) AS u (batch));
         EXIT WHEN v_batch IS NULL;
 
-        UPDATE timeball.dependency AS edge
-        SET decided_at = timeball.clock(), met = timeball.is_met(edge.rule, own.event)
-        FROM unnest(v_pairs, v_members, v_hows) AS own (batch, job_id, event)
-        WHERE own.batch = v_batch AND edge.child = v_batch AND edge.parent = own.job_id
-          AND edge.decided_at IS NULL;
+        FOR v_group IN  -- not a join with them, which would be one of n * n
+            SELECT own.event, array_agg(own.job_id) AS jobs
+            FROM unnest(v_pairs, v_members, v_hows) AS own (batch, job_id, event)
+            WHERE own.batch = v_batch GROUP BY own.event ORDER BY own.event
+        LOOP
+            UPDATE timeball.dependency AS edge
+            SET decided_at = timeball.clock(), met = timeball.is_met(edge.rule, v_group.event)
+            WHERE edge.parent = ANY (v_group.jobs) AND edge.child = v_batch
+              AND edge.decided_at IS NULL;
+        END LOOP;
         SELECT array_agg(u.batch) AS batches, array_agg(u.job_id) AS jobs,
             array_agg(u.event) AS events
         INTO v_open

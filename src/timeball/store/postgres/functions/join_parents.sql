@@ -63,7 +63,9 @@ BEGIN
 
     INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, joins, linked_at)
     SELECT u.child, u.parent, u.uuid, u.rule, u.joins,
-        CASE WHEN u.own AND NOT timeball.has_ended(u.parent) THEN timeball.clock() END
+        CASE WHEN u.own AND (
+            SELECT 1 FROM timeball.ended WHERE ended.job_id = u.parent LIMIT 1) IS NULL
+        THEN timeball.clock() END
     FROM unnest(v_children, v_parents, v_uuids, v_rules, v_own, v_joins)
         AS u (child, parent, uuid, rule, own, joins)
     ORDER BY u.child, u.parent

@@ -53,7 +53,7 @@ BEGIN
     FROM (
         SELECT told.child, told.parent FROM timeball.dependency AS told
         WHERE told.child = ANY (v_all) AND told.parent = ANY (v_all)
-          AND told.decided_at IS NOT NULL
+          AND told.decided_at IS NOT NULL AND NOT told.spawned
         ORDER BY told.child, told.parent
         FOR NO KEY UPDATE
     ) AS again

@@ -26,7 +26,7 @@ WITH found AS MATERIALIZED (
                 OR count(*) FILTER (WHERE edge.rule LIKE 'one%') = 0 AS one_met,
             coalesce(bool_or(NOT edge.met) FILTER (WHERE edge.rule NOT LIKE 'one%'), false) AS lost
         FROM timeball.dependency AS edge
-        WHERE edge.child = job.id AND NOT edge.joins
+        WHERE edge.child = job.id AND NOT edge.joins AND NOT edge.spawned
     ) AS needs
     WHERE jobs.id = ANY (p_jobs || p_batches)
 ),

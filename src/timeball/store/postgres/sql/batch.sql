@@ -2,7 +2,10 @@
 SELECT job.id, job.uuid, coalesce(job.args ->> 'name', ''), jobs.state,
     coalesce(jobs.reason = 'open', false), job.created_at, jobs.ended_at, member.counts
 FROM timeball.job
-JOIN timeball.jobs ON jobs.id = job.id
+CROSS JOIN LATERAL (
+    SELECT one.state, one.reason, one.ended_at FROM timeball.jobs AS one
+    WHERE one.id = job.id OFFSET 0
+) AS jobs
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_object_agg(each.state, each.jobs), '{}')::text AS counts
     FROM (

@@ -1,35 +1,3 @@
--- Return a batch, the batches in it and their jobs, each with its edges and with its turns that have
--- ended, by id and all of one snapshot.
-WITH node AS MATERIALIZED (
-    SELECT u.id FROM unnest(timeball.batch_nodes(timeball.batch_id(%(batch)s))) AS u (id)
-),
-member AS MATERIALIZED (
-    SELECT node.id FROM node
-    UNION
-    SELECT edge.parent FROM node
-    JOIN timeball.dependency AS edge ON edge.child = node.id AND edge.rule = 'member'
-)
-SELECT jobs.id, jobs.uuid, jobs.kind, jobs.state, jobs.turn, jobs.reason,
-    coalesce(job.ruled_out, 'skip'),
-    CASE WHEN jobs.kind = 'timeball.batch' THEN coalesce(job.args ->> 'name', '') ELSE '' END, (
-        SELECT coalesce(jsonb_agg(jsonb_build_array(edge.parent, edge.rule, edge.met)
-            ORDER BY edge.parent), '[]')::text
-        FROM timeball.dependency AS edge WHERE edge.child = jobs.id
-    ), (
-        SELECT coalesce(jsonb_agg(jsonb_build_array(ended.turn, ended.event,
-            extract(epoch FROM coalesce(again.at, first.at, ended.began_at)),
-            extract(epoch FROM ended.began_at), coalesce(ended.ran_s, 0),
-            coalesce(again.delay_s, 0)) ORDER BY ended.turn),
-            '[]')::text
-        FROM timeball.ended
-        LEFT JOIN timeball.entry AS again
-            ON again.job_id = jobs.id AND again.turn = ended.turn AND again.attempts IS NOT NULL
-        LEFT JOIN timeball.entry AS first
-            ON first.lane = job.lane AND first.xid = job.xid AND first.job_id = jobs.id
-            AND ended.turn = 1
-        WHERE ended.job_id = jobs.id AND ended.began_at IS NOT NULL
-    )
-FROM member
-JOIN timeball.job ON job.id = member.id
-JOIN timeball.jobs ON jobs.id = member.id
-ORDER BY jobs.id;
+-- Return a batch, the batches in it and their jobs, by id; see the function.
+SELECT id, uuid, kind, state, turn, reason, ruled_out, name, edges, attempts
+FROM timeball.batch_members(timeball.batch_id(%(batch)s)) ORDER BY id;

@@ -13,7 +13,10 @@ SELECT job.id, job.uuid, coalesce(job.args ->> 'name', ''), jobs.state,
         ) AS counted
     )
 FROM timeball.job
-JOIN timeball.jobs ON jobs.id = job.id
+CROSS JOIN LATERAL (
+    SELECT one.state, one.reason, one.ended_at FROM timeball.jobs AS one
+    WHERE one.id = job.id OFFSET 0
+) AS jobs
 WHERE job.kind = 'timeball.batch'
   AND (%(before_id)s::bigint IS NULL OR job.id < %(before_id)s)
 ORDER BY job.id DESC
