@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 from tests.client.jobs import add
+from tests.store.world import end
 
 import timeball as tb
 from timeball.core.states import State
@@ -44,6 +47,35 @@ def test_what_is_put_together_is_submitted_as_it_is(client: tb.Client) -> None:
     assert states(client, handles) == [State.PENDING, *[State.WAITING] * 4]
     client.cancel(handles[0])
     assert states(client, handles) == [State.CANCELLED, *[State.SKIPPED] * 4]
+
+
+def carried_out(client: tb.Client) -> list[int]:
+    """Carry all of them out, and return their numbers in the order in which they might start."""
+    store, order = client.store, []
+    worker = store.register("w", kinds=["client.add"], queues=["sums"], lease_s=30.0)
+    while turns := store.claim(worker, limit=1_000, request=uuid4(), floors={}):
+        order += [json.loads(turn.args)["a"] for turn in turns]
+        store.settle(worker, [end(turn) for turn in turns])
+    return order
+
+
+def numbered(*numbers: int) -> list[tb.Draft]:
+    return [tb.draft(add, a=number) for number in numbers]
+
+
+def test_no_parents_one_member_and_empty_groups_in_a_nested_fan_in_hold_nobody_up(
+    client: tb.Client,
+) -> None:
+    start, left, right, inner, end_, alone = numbered(0, 1, 2, 3, 4, 5)
+    fan = tb.group(tb.chain(left, tb.group(), tb.chord([], inner)), tb.chain(tb.group(right)))
+    client.submit_all(tb.chain(tb.group(), start, fan, tb.group(tb.group()), end_))
+    client.submit_all([tb.draft(add, a=5, after=[]), alone])
+    order = carried_out(client)
+    assert sorted(order) == [0, 1, 2, 3, 4, 5, 5]
+    places = {number: order.index(number) for number in range(6)}
+    assert places[0] < places[1] < places[3] < places[4]
+    assert places[0] < places[2] < places[4]
+    assert set(client.counts().items()) >= {(State.SUCCEEDED, 7), (State.WAITING, 0)}
 
 
 def test_all_are_there_or_none(client: tb.Client) -> None:

@@ -8,8 +8,9 @@ from threading import Event
 
 import pytest
 
-from timeball import Context, Retry, Scheduler, State, chain
+from timeball import Context, Retry, Scheduler, State, chain, draft
 from timeball.core.floors import Floor
+from timeball.errors import JobFailed
 
 
 def give(n: int) -> dict[str, int]:
@@ -58,6 +59,25 @@ def test_a_report_knows_that_one_of_several_was_enough() -> None:
         s.wait()
         floors = s.report().bound.floors
     assert floors[Floor.CHAIN] <= s.report().makespan_ns
+
+
+@pytest.mark.slow
+def test_a_job_may_wait_for_the_last_of_a_long_chain_or_learn_that_it_must_not() -> None:
+    gate = Event()
+
+    def wait_for(name: str) -> object:
+        gate.wait()
+        return s.get(name).result()
+
+    with Scheduler(workers=2, retry=Retry(0)) as s:
+        waiting = s.submit(wait_for, "last")
+        after_itself = s.submit(wait_for, "end", id="start")
+        s.submit_all(chain(*[int] * 3_000, draft(int, id="last")))
+        s.submit_all(chain(draft(int, after=["start"]), *[int] * 3_000, draft(int, id="end")))
+        gate.set()
+        assert waiting.result() == 0
+        with pytest.raises(JobFailed, match="cannot end before it does"):
+            after_itself.result()
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
@@ -120,12 +120,7 @@ def is_hopeless(
     hopeful = {each for each in running if each not in waiting}
 
     def may_end(work: Work) -> bool:
-        if work.state in TERMINAL:
-            return True
-        if work.state is State.RUNNING:
-            return work.last in hopeful
-        after = (*work.more.after, *work.more.spawned) if work.more else ()
-        return bool(agenda.free or hopeful) and all(map(may_end, after))
+        return _may_end(work, hopeful, some_slot=bool(agenda.free or hopeful))
 
     found = True
     while found:
@@ -135,6 +130,20 @@ def is_hopeless(
                 hopeful.add(each)
                 found = True
     return attempt not in hopeful
+
+
+def _may_end(work: Work, hopeful: Collection[Attempt], *, some_slot: bool) -> bool:
+    todo, seen = [work], set[Work]()  # no recursion: a chain may be long
+    while todo:
+        each = todo.pop()
+        if each in seen or each.state in TERMINAL:
+            continue
+        seen.add(each)
+        if not (each.last in hopeful if each.state is State.RUNNING else some_slot):
+            return False
+        if each.state is not State.RUNNING and each.more is not None:
+            todo += (*each.more.after, *each.more.spawned)
+    return True
 
 
 class Waits:
