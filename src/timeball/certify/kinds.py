@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ PREFIX: Final = "certify."
 NOTE: Final = "certify.note"
 HOLD: Final = "certify.hold"
 FAIL: Final = "certify.fail"
+HOGS: Final = "certify.hogs"
+HOGS_LOOP: Final = "certify.hogs-loop"
 _LOOK_S: Final = 0.005
 
 
@@ -36,6 +39,19 @@ def registry(folder: str) -> Registry:
         note(folder, BEGAN, context.id, context.turn)
         while not Path(folder, gate).exists():
             time.sleep(_LOOK_S)
+        note(folder, ENDED, context.id, context.turn)
+
+    @kinds.job(name=HOGS)
+    def _hogs(context: Context, seconds: float) -> None:
+        """Call C code that keeps the interpreter's lock, so that no thread of this process runs."""
+        note(folder, BEGAN, context.id, context.turn)
+        ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+        note(folder, ENDED, context.id, context.turn)
+
+    @kinds.job(name=HOGS_LOOP)
+    async def _hogs_loop(context: Context, seconds: float) -> None:
+        note(folder, BEGAN, context.id, context.turn)
+        time.sleep(seconds)  # noqa: ASYNC251 - which it should not, and that is the point
         note(folder, ENDED, context.id, context.turn)
 
     @kinds.job(name=FAIL)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from timeball.certify import stepped
-from timeball.certify.disasters import killed, poison, severed, unheard
+from timeball.certify.disasters import killed, poison, proxied, severed, stuck, unheard
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
 from timeball.certify.simulation.scenario import SIM
@@ -26,6 +26,8 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     unheard.X2,
     severed.X3,
     severed.X6,
+    proxied.X9,
+    stuck.X14,
     poison.X17,
     SIM,
 )

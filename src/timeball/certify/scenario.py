@@ -72,6 +72,7 @@ class Outcome:
 
 
 ALL_PROFILES: Final = frozenset(Profile)
+THOROUGH: Final = ALL_PROFILES - {Profile.QUICK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,7 @@ class Stage:
         slots: int = 4,
         boots: Sequence[Boot] = (),
         loads: Sequence[Load] = (),
+        dsn: str | None = None,
         **worker: Any,
     ) -> Fleet:
         """Start worker processes, which know the kinds of `kinds`.
@@ -153,11 +154,12 @@ class Stage:
             slots: Of each.
             boots: Changes made in these processes only.
             loads: Other kinds that they know.
+            dsn: By which they reach the database, where it is another way.
             **worker: Other fields of `WorkerConfig`.
         """
         settings: dict[str, Any] = {"lease_s": _LEASE_S, "poll_s": 0.2, **worker}
         config = SupervisorConfig(
-            dsn=self.dsn,
+            dsn=dsn or self.dsn,
             loads=(Load(target=str(self.folder), loader=LOADER), *loads),
             worker=WorkerConfig(name="certify", slots=slots, **settings),
             children=children,

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from timeball.certify.disasters.workload import add, once, seen
 from timeball.certify.kinds import HOLD
-from timeball.certify.scenario import Outcome, Scenario, Skipped
+from timeball.certify.scenario import THOROUGH, Outcome, Scenario, Skipped
 from timeball.certify.stage import Stage
 from timeball.core.records import JobSpec
 from timeball.errors import StoreUnavailable
@@ -85,6 +85,7 @@ X3: Final = Scenario(
     run=run_server,
     invariants=("I3", "I5", "I6"),
     own_server=True,
+    profiles=THOROUGH,
 )
 X6: Final = Scenario(
     id="X6",
