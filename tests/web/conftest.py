@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.web.asgi import Browser
@@ -22,7 +23,11 @@ TOKENS = [token for token, _ in NEW.values()]
 
 def path_of(route: Route, **names: str) -> str:
     """A path of the route; what has no name is called 1."""
-    return re.sub(r"\{(\w+)(?::path)?\}", lambda found: names.get(found[1], "1"), route.path)
+    return re.sub(
+        r"\{(\w+)(?::path)?\}",
+        lambda found: names.get(found[1], str(UUID(int=1)) if found[1] == "batch" else "1"),
+        route.path,
+    )
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from timeball.errors import QueueFull, StoreUnavailable
 QUEUES: Final = ("mail", "reports", "etl", "hooks")
 LOADS: Final = kinds.__name__
 _BEAT_S: Final = 1.0
+_SOURCES: Final = ("orders", "users", "stock", "payments")
 
 
 def begin(client: Client) -> None:
@@ -38,11 +39,13 @@ def begin(client: Client) -> None:
 
 
 def graph(client: Client) -> None:
-    """Add jobs that come after others."""
-    parts = [client.submit(kinds.extract, source=name) for name in ("orders", "users", "stock")]
-    joined = client.submit(kinds.load, target="warehouse", after=parts, key="tenant-7")
-    client.submit(kinds.render, month=11, after=[joined])
-    client.submit(kinds.call, order=8, after=[(joined, "all_done")])
+    """Add a batch of jobs that come after others."""
+    with client.batch("monthly-close") as batch:
+        parts = [batch.submit(kinds.extract, source=name) for name in _SOURCES]
+        checks = [batch.submit(kinds.call, order=10 + n, after=parts[n : n + 2]) for n in range(3)]
+        joined = batch.submit(kinds.load, target="warehouse", after=checks, key="tenant-7")
+        batch.submit_many(kinds.render, [{"month": n} for n in range(3)], after=[joined])
+        batch.submit(kinds.call, order=9, after=[(joined, "all_done")])
 
 
 def go_on(client: Client, stop: Event) -> None:

@@ -40,6 +40,7 @@ _TOLD: Final = {
     "moved": "Moved.",
     "set": "From now on.",
     "refused": "Refused: the job is not in a state that allows it. Nothing was changed.",
+    "nothing": "There was nothing to start again.",
     "some": "Some were refused, for their state does not allow it; the others were changed.",
     "all": "All of them were changed.",
     "none": "Nothing was ticked.",
@@ -62,6 +63,7 @@ class Entry(NamedTuple):
 NAVIGATION: Final = (
     Entry("", "Overview", "overview", "o"),
     Entry("jobs", "Jobs", "jobs", "j"),
+    Entry("batches", "Batches", "batches", "b"),
     Entry("queues", "Queues", "queues", "q"),
     Entry("schedules", "Schedules", "schedules", "s"),
     Entry("workers", "Workers", "workers", "w"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from timeball.web.api import fleet, jobs, limits, queues, schedules
+from timeball.web.api import batches, fleet, jobs, limits, queues, schedules
 
 ROUTES: Final = tuple(
-    route for module in (jobs, queues, limits, schedules, fleet) for route in module.routes.declared
+    route
+    for module in (jobs, batches, queues, limits, schedules, fleet)
+    for route in module.routes.declared
 )

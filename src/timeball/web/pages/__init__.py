@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from timeball.web.pages import (
+    batches,
     job,
     jobs,
     limits,
@@ -18,6 +19,6 @@ from timeball.web.pages import (
 
 ROUTES: Final = tuple(
     route
-    for module in (overview, jobs, job, queues, schedules, workers, limits, record, login)
+    for module in (overview, jobs, job, batches, queues, schedules, workers, limits, record, login)
     for route in module.routes.declared
 )

@@ -1,0 +1,96 @@
+"""What comes after what, in layers from left to right; the table beside it says the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from timeball.core.batches import Member, parents_first
+
+NODES_MAX: Final = 80
+"""More are not drawn."""
+
+_STEP_X, _STEP_Y, _WIDE, _HIGH = 210.0, 44.0, 164.0, 30.0
+_NAME_MAX: Final = 18
+
+
+def drawn(members: Sequence[Member], base: str) -> Markup | None:
+    """Return jobs and what they come after; None where that is nothing, or too much.
+
+    Args:
+        members: Jobs, and batches in them.
+        base: What paths of pages begin with.
+    """
+    found = {member.id: member for member in members}
+    edges = [
+        (edge.parent, member.id)
+        for member in members
+        for edge in member.edges
+        if edge.parent in found
+    ]
+    if not edges or len(found) > NODES_MAX:
+        return None
+    place = _places(found)
+    width = max(x for x, _ in place.values()) + _WIDE + 4
+    height = max(y for _, y in place.values()) + _HIGH + 4
+    parts = [_edge(place[parent], place[child]) for parent, child in edges]
+    parts += [_node(found[each], place[each], base) for each in found]
+    label = f"{len(found)} jobs and {len(edges)} edges; the table below says the same"
+    return Markup(
+        '<svg class="dag" width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" '
+        'role="img" aria-label="{2}">{3}</svg>'
+    ).format(width, height, label, Markup("").join(parts))
+
+
+def _places(members: Mapping[int, Member]) -> dict[int, tuple[float, float]]:
+    """Return where each is drawn: right of all that it comes after, near the middle of them."""
+    layer: dict[int, int] = {}
+    for member in parents_first(members):
+        parents = [edge.parent for edge in member.edges if edge.parent in members]
+        layer[member.id] = 1 + max((layer[parent] for parent in parents), default=-1)
+    layers = defaultdict(list)
+    for job, depth in layer.items():
+        layers[depth].append(job)
+    row: dict[int, float] = {}
+    most = max(len(jobs) for jobs in layers.values())
+    for depth in sorted(layers):
+        jobs = sorted(layers[depth], key=lambda job: (_middle(members[job], row), job))
+        first = (most - len(jobs)) / 2
+        row.update({job: first + n for n, job in enumerate(jobs)})
+    return {job: (2 + layer[job] * _STEP_X, 2 + row[job] * _STEP_Y) for job in layer}
+
+
+def _middle(member: Member, row: Mapping[int, float]) -> float:
+    rows = [row[edge.parent] for edge in member.edges if edge.parent in row]
+    return sum(rows) / len(rows) if rows else 0.0
+
+
+def _edge(parent: tuple[float, float], child: tuple[float, float]) -> Markup:
+    (x1, y1), (x2, y2) = parent, child
+    x1, y1, y2 = x1 + _WIDE, y1 + _HIGH / 2, y2 + _HIGH / 2
+    middle = (x1 + x2) / 2
+    return Markup(
+        '<path class="edge" d="M{0:.1f},{1:.1f}C{2:.1f},{1:.1f} {2:.1f},{3:.1f} {4:.1f},{3:.1f}"/>'
+    ).format(x1, y1, middle, y2, x2)
+
+
+def _node(member: Member, at: tuple[float, float], base: str) -> Markup:
+    x, y = at
+    name = member.name or member.kind
+    path = f"{base}/{'batches' if member.is_batch else 'jobs'}/{member.uuid}"
+    return Markup(
+        '<a href="{0}"><g class="node s-{1}"><rect x="{2:.1f}" y="{3:.1f}" width="{4:.0f}" '
+        'height="{5:.0f}" rx="8"/><svg class="ic" x="{6:.1f}" y="{7:.1f}" width="14" height="14">'
+        '<use href="#i-{1}"/></svg><text x="{8:.1f}" y="{9:.1f}">{10}</text>'
+        "<title>{11} #{12}: {1}</title></g></a>"
+    ).format(
+        *(path, member.state, x, y, _WIDE, _HIGH, x + 10, y + 8, x + 30, y + 19.5),
+        *(_short(name), name, member.id),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _NAME_MAX else text[: _NAME_MAX - 1] + "…"
