@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, LiteralString, Protocol
 
-from timeball.certify.overlay import Drift
+from timeball.certify.overlay import Drift, Overlay, Patch
 from timeball.store.postgres import connections
 
 
@@ -114,13 +114,26 @@ class Instead:
     @contextmanager
     def put_in(self, connection: Any) -> Iterator[None]:
         """See `Defect.put_in`."""
-        *path, last = self.name.split(".")
-        owner: Any = import_module(self.module)
-        for part in path:
-            owner = getattr(owner, part)
-        if last not in vars(owner):
-            raise Drift(f"{self.module} has no {self.name}")
-        with _attribute(owner, last, self.by):
+        owner, name = _owner(self.module, self.name)
+        with _attribute(owner, name, self.by):
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class InCode:
+    """Some code of one function of this process is replaced."""
+
+    patch: Patch
+
+    @contextmanager
+    def put_in(self, connection: Any) -> Iterator[None]:
+        """See `Defect.put_in`."""
+        copies = Overlay([self.patch.module], patches=[self.patch], label="defect")
+        changed: Any = copies[self.patch.module]
+        for part in self.patch.function.split("."):
+            changed = getattr(changed, part)
+        owner, name = _owner(self.patch.module, self.patch.function)
+        with _attribute(owner, name, changed):
             yield
 
 
@@ -135,6 +148,22 @@ def replaced(text: str, old: str, new: str, name: str) -> str:
     if len(found) != 1:
         raise Drift(f"{name} has {len(found)} times what must be there once:\n{old}")
     return text.replace(found[0], new)
+
+
+def _owner(module: str, name: str) -> tuple[Any, str]:
+    """Return what has a function, and under which name; of a method the class that defines it.
+
+    Raises:
+        Drift: Nobody has.
+    """
+    *path, last = name.split(".")
+    owner: Any = import_module(module)
+    for part in path:
+        owner = getattr(owner, part)
+    for each in getattr(owner, "__mro__", [owner]):
+        if last in vars(each):
+            return each, last
+    raise Drift(f"{module} has no {name}")
 
 
 @contextmanager

@@ -12,8 +12,10 @@ from timeball.certify.mutants.code_defects import CODE
 from timeball.certify.mutants.durable_record import DurableMutant
 from timeball.certify.mutants.edge_defects import EDGES
 from timeball.certify.mutants.limit_defects import LIMITS, SCHEDULES
-from timeball.certify.mutants.turn_defects import TURNS
+from timeball.certify.mutants.turn_defects import TURNS, WAKING
 
 MUTANTS: Final[tuple[DurableMutant, ...]] = tuple(
-    sorted((*CLAIMS, *TURNS, *EDGES, *LIMITS, *SCHEDULES, *CODE), key=lambda mutant: mutant.id)
+    sorted(
+        (*CLAIMS, *TURNS, *WAKING, *EDGES, *LIMITS, *SCHEDULES, *CODE), key=lambda mutant: mutant.id
+    )
 )

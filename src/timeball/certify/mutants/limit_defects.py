@@ -54,7 +54,7 @@ LIMITS: Final = (
         id="M41",
         defect="a permit counts as used when it was granted, not when it may have been used",
         probe=limits.NOT_USED_YET,
-        patches=(InFunction("permit_take", "(p_at + 1001000)", "p_at"),),
+        patches=(InFunction("permit_take", "p_at + 1001000", "p_at"),),
     ),
     DurableMutant(
         id="M44",

@@ -1,12 +1,13 @@
-"""Defects in how turns end and what follows them."""
+"""Defects in how turns end and what follows them, and in how workers are woken."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from timeball.certify.mutants.defects import InFunction, Instead
+from timeball.certify.mutants.defects import InCode, InFunction, Instead
 from timeball.certify.mutants.durable_record import DurableMutant
-from timeball.certify.probes import turns
+from timeball.certify.overlay import Patch
+from timeball.certify.probes import turns, waking
 
 _STORE: Final = "timeball.store.postgres.store"
 
@@ -103,5 +104,23 @@ TURNS: Final = (
         defect="turns that had not begun are blamed for the worker's death",
         probe=turns.NOT_BEGUN,
         patches=(InFunction("expire", "p_begun_jobs IS NULL OR EXISTS (", "true OR EXISTS ("),),
+    ),
+)
+
+WAKING: Final = (
+    DurableMutant(
+        id="M36",
+        defect="a listener that was cut off does not listen again",
+        probe=waking.CUT_OFF,
+        patches=(
+            InCode(
+                Patch(
+                    "timeball.store.postgres.listen",
+                    "listen",
+                    "stop.wait(backoff_s)",
+                    "return",
+                )
+            ),
+        ),
     ),
 )
