@@ -9,6 +9,7 @@ from tests.cli.invoking import invoke, said
 from tests.store.world import World, end
 
 from timeball.core.limits import Limit, Scope
+from timeball.core.permits import SETTLING_S
 from timeball.core.rate import Rate
 
 
@@ -57,12 +58,12 @@ def test_the_record_proves_that_a_rate_was_kept_or_not(world: World) -> None:
     said("limits", "set", "--kind", "a", "--rate", "2/s")
     assert "no start on record" in said("limits", "prove")
     worker = world.worker()
-    world.travel(1)
-    world.settle(worker, *[end(world.start(worker)) for _ in range(2)])
+    world.travel(SETTLING_S)
+    world.settle(worker, *[end(world.start(worker, key=f"k-{n}")) for n in range(2)])
     line = "kind a: at most 2 starts in any 1 s, 2 allowed by 2/s, in 2 starts on record: kept"
     assert said("limits", "prove", "--kind", "a").strip() == line
     assert "no start on record" in said("limits", "prove", "--queue", "default")
-    world.settle(worker, end(world.start(worker)))
+    world.settle(worker, end(world.start(worker, key="k")))
     result = invoke("limits", "prove")
     assert (result.exit_code, "1 too early" in result.output) == (7, True)
     (rate,) = json.loads(invoke("limits", "prove", "--json").output)["rates"]
