@@ -44,6 +44,10 @@ def defined():
 
 defined()
 
+@tb.job(name="apart-spawns")
+def spawns(ctx: tb.Context):
+    ctx.spawn("other", after=[ctx.spawn("other")])
+
 @tb.job(name="apart-nan")
 def nan():
     return float("nan")
@@ -203,6 +207,10 @@ def test_a_process_finds_kinds_by_their_names_and_gives_back_what_a_thread_would
         assert outcome.result.endswith(f',4,"{turn.uuid}"]')
         closure = run_apart(runner, kind_of(), turn_of("apart-closure"), stop)
         assert closure == Returned('"found by its name"')
+        spawned = run_apart(runner, kind_of(), turn_of("apart-spawns"), stop)
+        assert isinstance(spawned, Returned)
+        first, second = spawned.spawned
+        assert [edge.parent for edge in second.after] == [first.uuid]
         nan = run_apart(runner, kind_of(), turn_of("apart-nan"), stop)
         assert isinstance(nan, Raised)
         assert nan.reason == "result"
