@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,15 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can switch users"
 
 
 @pytest.fixture(autouse=True)
-def base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where the folders are made, and nothing else."""
+def base(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the folders are made, and nothing else; other users may come there."""
     monkeypatch.setenv(ALLOW_VARIABLE, SH)
     monkeypatch.delenv(USERS_VARIABLE, raising=False)
-    folder = tmp_path / "base"
-    folder.mkdir()
-    for each in (folder, *list(folder.parents)[:3]):
-        each.chmod(each.stat().st_mode | 0o711)
+    folder = Path(tempfile.mkdtemp(prefix="timeball-", dir="/tmp"))
     folder.chmod(0o1777)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 def carried(script: str, **options: Any) -> Outcome:
