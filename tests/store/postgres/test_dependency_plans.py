@@ -19,10 +19,10 @@ OTHERS = 4_000
 pytestmark = pytest.mark.slow
 
 
-def busy(ledger: PostgresStore, dsn: str) -> None:
+def busy(store: PostgresStore, dsn: str) -> None:
     """Many other open edges, and statistics from when there were next to none."""
-    (parent,) = submit(ledger, delay_s=600.0)
-    submit(ledger, 3, after=(Edge(parent.uuid),))
+    (parent,) = submit(store, delay_s=600.0)
+    submit(store, 3, after=(Edge(parent.uuid),))
     analyze(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
@@ -41,36 +41,36 @@ def check(plans: list[Plan]) -> None:
 
 @pytest.mark.parametrize("event", ["succeeded", "failed"])
 def test_fan_in_fan_out_and_a_cascade_read_their_own_edges_only(
-    ledger: PostgresStore, dsn: str, event: str
+    store: PostgresStore, dsn: str, event: str
 ) -> None:
-    busy(ledger, dsn)
-    worker = worker_of(ledger)
-    submit(ledger, FAN)
-    turns = claim_all(ledger, worker)
+    busy(store, dsn)
+    worker = worker_of(store)
+    submit(store, FAN)
+    turns = claim_all(store, worker)
     edges = tuple(Edge(turn.uuid) for turn in turns)
     child = JobSpec(uuid=uuid4(), kind="a", after=edges)
     fan = [JobSpec(uuid=uuid4(), kind="a", after=(Edge(child.uuid),)) for _ in range(FAN)]
     explained = Explained(dsn)
-    ledger.submit([child, *fan])
+    store.submit([child, *fan])
     _, plans = explained.run("settle", settlement(worker, turns, event))
     check(plans)
     if event == "succeeded":
-        (turn,) = claim_all(ledger, worker)
+        (turn,) = claim_all(store, worker)
         _, plans = explained.run("settle", settle_of(worker, turn))
         check(plans)
     explained.close()
 
 
-def test_linking_reads_its_own_edges_only(ledger: PostgresStore, dsn: str) -> None:
-    busy(ledger, dsn)
-    worker = worker_of(ledger)
-    submit(ledger, FAN)
-    turns = claim_all(ledger, worker)
+def test_linking_reads_its_own_edges_only(store: PostgresStore, dsn: str) -> None:
+    busy(store, dsn)
+    worker = worker_of(store)
+    submit(store, FAN)
+    turns = claim_all(store, worker)
     for turn in turns[: FAN // 2]:
-        ledger.connections.run("settle", **settle_of(worker, turn))
+        store.connections.run("settle", **settle_of(worker, turn))
     specs = [JobSpec(uuid=uuid4(), kind="a", after=(Edge(turn.uuid),)) for turn in turns]
     with psycopg.connect(dsn) as connection:
-        ledger.submit_within(connection, specs)
+        store.submit_within(connection, specs)
     explained = Explained(dsn)
     rows, plans = explained.run("link", {"limit": 1_000})
     explained.close()
