@@ -201,3 +201,10 @@ def test_the_async_client_has_the_same(client: tb.Client) -> None:
         assert len(await other.batches()) == 2
 
     asyncio.run(story())
+
+
+def test_a_batch_is_submitted_by_no_name(client: tb.Client) -> None:
+    with pytest.raises(UsageError, match="is no kind of job"):
+        client.submit("timeball.batch")
+    with pytest.raises(UsageError, match="is no kind of job"):
+        client.schedule("s", "timeball.batch", cron="@daily", tz="UTC")

@@ -18,6 +18,7 @@ from timeball.action.own_kinds import own_kind
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.action.uniqueness import unique_of
 from timeball.chance import new_uuid
+from timeball.core.batches import BATCH
 from timeball.core.payload import encode_args
 from timeball.core.records import (
     PRIORITY_DEFAULT,
@@ -198,6 +199,8 @@ def _delivery(given: object) -> Delivery:
 
 def kind_named(job: Callable[..., Any] | str) -> Kind | None:
     """Return the kind of a function or a name; None for a name that only workers know."""
+    if job == BATCH:
+        raise UsageError(f"{BATCH} is no kind of job: write `with client.batch(…)`")
     if not isinstance(job, str):
         return kind_of(job)
     return own_kind(job) or DEFAULT.get(job)

@@ -14,6 +14,7 @@ from timeball.core.batches import ReopenAnswer, failed_part
 from timeball.core.dependencies import Rule
 from timeball.core.records import JobSpec, Turn
 from timeball.core.states import State
+from timeball.core.uniqueness import Unique
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.encoding import encode_specs
 
@@ -304,3 +305,19 @@ def test_a_member_that_is_cancelled_while_it_is_claimed_ends_the_batch_once(
     else:
         assert state(ledger, whole.uuid) is State.CANCELLED
         assert claim_all(ledger, worker) == []
+
+
+def test_who_waits_for_somebodys_unique_key_keeps_no_batch_from_ending(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    mine = JobSpec(uuid=uuid4(), kind="a", unique=Unique(key="u"))
+    one, two, three = session().begin(), session(), session()
+    one.verb("submit", jobs=encode_specs([mine]))  # a caller's own transaction, for ever
+    other = JobSpec(uuid=uuid4(), kind="a", unique=Unique(key="u"))
+    two.verb_blocks("add_members", **added(whole, other))
+    three.verb("settle", **settle_of(worker, turn))
+    assert state(ledger, whole) is State.SUCCEEDED
+    one.rollback()
+    with pytest.raises(psycopg.errors.DatabaseError, match="has ended"):
+        two.answer()

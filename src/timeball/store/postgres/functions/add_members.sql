@@ -4,7 +4,8 @@
 -- of the batch already. Asking again with the same jobs adds nothing.
 --
 -- The batch's row is held so that it cannot end meanwhile: whoever might end it waits for this
--- transaction, which is why this is none of a caller's own.
+-- transaction, which is why this is none of a caller's own. The jobs are added first: that may wait
+-- for somebody's unique key, and no lock that others need is held meanwhile.
 CREATE OR REPLACE FUNCTION timeball.add_members(p_batch uuid, p_jobs jsonb)
 RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -14,6 +15,7 @@ DECLARE
     v_batch bigint;
     v_turn integer;
     v_wrong text;
+    v_given uuid[];
     v_ids bigint[];
     v_uuids uuid[];
 BEGIN
@@ -24,8 +26,11 @@ BEGIN
         RAISE EXCEPTION 'jobs are added to a batch alone in a READ COMMITTED transaction'
             USING ERRCODE = 'TB002';
     END IF;
-    PERFORM timeball.share_graph();
     v_batch := timeball.batch_id(p_batch);
+    SELECT array_agg(added.id ORDER BY added.n), array_agg(added.uuid ORDER BY added.n)
+    INTO v_ids, v_uuids
+    FROM timeball.submit(p_jobs) WITH ORDINALITY AS added (id, uuid, n);
+    PERFORM timeball.share_graph();
     SELECT held.turn INTO v_turn FROM timeball.held
     WHERE held.job_id = v_batch AND held.state = 'waiting' ORDER BY held.job_id FOR KEY SHARE;
     IF NOT FOUND OR EXISTS (
@@ -35,13 +40,12 @@ BEGIN
         RAISE EXCEPTION 'batch % has ended, or was cancelled: make another one', p_batch
             USING ERRCODE = 'TB002';
     END IF;
+    v_given := array(
+        SELECT (spec.value ->> 'uuid')::uuid FROM jsonb_array_elements(p_jobs) AS spec (value));
     SELECT min(want.job::text) INTO v_wrong
     FROM jsonb_array_elements(p_jobs) AS spec (value)
     CROSS JOIN LATERAL jsonb_to_recordset(nullif(spec.value -> 'after', 'null')) AS want (job uuid)
-    WHERE NOT EXISTS (
-            SELECT FROM jsonb_array_elements(p_jobs) AS other (value)
-            WHERE (other.value ->> 'uuid')::uuid = want.job)
-      AND NOT EXISTS (
+    WHERE want.job <> ALL (v_given) AND NOT EXISTS (
             SELECT FROM timeball.job JOIN timeball.dependency AS edge ON edge.parent = job.id
             WHERE job.uuid = want.job AND edge.child = v_batch AND edge.rule = 'member');
     IF v_wrong IS NOT NULL THEN
@@ -49,9 +53,6 @@ BEGIN
             USING ERRCODE = 'TB002';
     END IF;
 
-    SELECT array_agg(added.id ORDER BY added.n), array_agg(added.uuid ORDER BY added.n)
-    INTO v_ids, v_uuids
-    FROM timeball.submit(p_jobs) WITH ORDINALITY AS added (id, uuid, n);
     SELECT min(job.uuid::text) INTO v_wrong FROM timeball.job
     WHERE job.id = ANY (v_ids)
       AND (job.kind = 'timeball.batch' OR job.xid <> pg_current_xact_id() AND NOT EXISTS (
