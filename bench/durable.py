@@ -75,7 +75,7 @@ class Size(NamedTuple):
     held_s: float
 
 
-SMOKE = Size(jobs=40_000, few=10_000, many=100_000, blocked=10_000, pickups=200, held_s=20.0)
+SMOKE = Size(jobs=40_000, few=10_000, many=100_000, blocked=10_000, pickups=200, held_s=12.0)
 WHOLE = Size(jobs=100_000, few=10_000, many=1_000_000, blocked=100_000, pickups=1_000, held_s=60.0)
 
 

@@ -102,8 +102,14 @@ class Explained:
 
     def run(self, name: str, params: dict[str, Any]) -> tuple[list[tuple[Any, ...]], list[Plan]]:
         """Run the store's statement of that name; return its rows and all plans in it."""
+        return self.ask(statement(name), params)
+
+    def ask(
+        self, query: str | bytes, params: dict[str, Any] | None = None
+    ) -> tuple[list[tuple[Any, ...]], list[Plan]]:
+        """Run any query; return its rows and all plans in it."""
         self._heard = []
-        cursor = self.connection.execute(statement(name), params)
+        cursor = self.connection.execute(query, params)
         return cursor.fetchall() if cursor.description else [], self._heard
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -21,7 +22,7 @@ from tests.store.postgres.sessions import (
     worker_of,
 )
 
-from timeball.core.limits import Scope
+from timeball.core.limits import Scope, limit_violations
 from timeball.core.records import CancelAnswer, Settlement
 from timeball.core.states import Ending, State
 from timeball.store.base import KEY_BUSY
@@ -211,6 +212,52 @@ def test_eight_workers_at_a_barrier_never_exceed_a_limit(
         pass
     assert ledger.counts() == {State.SUCCEEDED: 48}
     assert [row.until for row in ledger.holdings()].count(None) == 0
+
+
+UNDER_WAY = (
+    "SELECT array(SELECT slot.job_id FROM timeball.slot WHERE slot.scope = %(scope)s ORDER BY 1),"
+    " array(SELECT jobs.id FROM timeball.jobs WHERE jobs.state = 'running' ORDER BY 1)"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("scope", [Scope.KEY, Scope.QUEUE])
+def test_holders_that_are_killed_leave_no_slot_behind(
+    ledger: PostgresStore, dsn: str, scope: Scope, at_once: int
+) -> None:
+    """Eight at a barrier, again and again; of those that hold something every second one dies."""
+    name = "k" if scope is Scope.KEY else "default"
+    ledger.limit(scope, name, at_once)
+    submit(ledger, 200, key="k" if scope is Scope.KEY else None)
+    holders, wrong = itertools.count(), []
+    line = psycopg.connect(dsn, autocommit=True)
+
+    def look() -> None:
+        """All stand at the barrier: nobody is in the middle of anything."""
+        slots, running = line.execute(UNDER_WAY, {"scope": scope}).fetchone() or ((), ())
+        if len(slots) > at_once or not set(running) <= set(slots):
+            wrong.append((slots, running))
+
+    claimed, over = Barrier(8, action=look), Barrier(8, action=look)
+
+    def work(worker: int) -> None:
+        for _ in range(40):
+            ledger.promote(100)
+            turns = ledger.claim(worker, limit=1, request=uuid4(), floors={})
+            claimed.wait()
+            if turns and next(holders) % 2:
+                ledger.expire(worker, beat=None, begun=None)
+                worker = worker_of(ledger)
+            else:
+                ledger.settle(worker, [Settlement(*turn[:4], Ending.SUCCEEDED) for turn in turns])
+            over.wait()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, [worker_of(ledger) for _ in range(8)]))
+    line.close()
+    assert (wrong, next(holders) >= 40) == ([], True)
+    assert not list(limit_violations(ledger.holdings()))
 
 
 def claim_and_end(store: PostgresStore, worker: int) -> int:

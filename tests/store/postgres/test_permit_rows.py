@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psycopg
-from tests.store.postgres.sessions import Session
+import pytest
+from tests.store.postgres.plans import Explained
+from tests.store.postgres.sessions import Session, submit
 from tests.store.postgres_world import postgres_world
 from tests.store.world import World
 
@@ -83,3 +85,35 @@ def test_rows_that_somebody_is_at_are_left_to_him(
     two.verb("trim_permits", after=-1, limit=9)
     one.commit()
     assert two.verb("permits", **FRESH)[0][0]["granted"] == [[]]
+
+
+NEXT_OPENING = "SELECT timeball.next_opening()"
+
+
+@pytest.mark.slow
+def test_of_ten_thousand_keys_with_permits_a_hundred_are_looked_at(
+    ledger: PostgresStore, dsn: str
+) -> None:
+    """However many have had permits of late: who waits for the last of them is found in steps."""
+    ledger.limit_starts(Scope.KEY, "t-*", Rate(1))
+    explained = Explained(dsn)
+    explained.connection.execute(
+        "INSERT INTO timeball.permit (name, opens_us) SELECT 'key:t-' || n,"
+        " extract(epoch FROM clock_timestamp() + n * interval '1 second') * 1000000 + 60000000"
+        " FROM generate_series(1, 10000) AS n"
+    )
+    rows, plans = explained.ask(NEXT_OPENING)
+    assert 155 < rows[0][0] <= 160
+    assert max(plan.most_rows() for plan in plans) <= 101
+    assert not any(plan.scanned() & {"permit", "held"} for plan in plans)
+    submit(ledger, key="t-30")
+    submit(ledger, key="t-7000")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE timeball.permit SET opens_us = opens_us - 1 WHERE name ~ '50$'")
+    rows, _ = explained.ask(NEXT_OPENING)
+    assert 85 < rows[0][0] <= 90
+    explained.connection.execute("DELETE FROM timeball.permit WHERE opens_us < (SELECT opens_us"
+                                 " FROM timeball.permit WHERE name = 'key:t-6950')")  # fmt: skip
+    rows, _ = explained.ask(NEXT_OPENING)
+    assert 7_055 < rows[0][0] <= 7_060
+    explained.close()
