@@ -43,7 +43,7 @@ def databases(dsn: str) -> int:
 
 @pytest.mark.slow
 def test_a_scenario_has_a_database_of_its_own_that_is_gone_afterwards(
-    server: str, tmp_path: Path
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(stage: Stage) -> Outcome:
         assert stage.store.counts() == {}
@@ -51,10 +51,12 @@ def test_a_scenario_has_a_database_of_its_own_that_is_gone_afterwards(
         assert databases(server) == 2
         return SEEN
 
-    before = set(Path(tempfile.gettempdir()).glob("timeball-t-*"))
+    place = tmp_path / "t"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
     assert [played(server, tmp_path, run).status for _ in range(2)] == [Status.PASSED] * 2
     assert databases(server) == 0
-    assert set(Path(tempfile.gettempdir()).glob("timeball-t-*")) == before
+    assert list(place.iterdir()) == []
     events = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
     assert [(each["call"], each["event"]) for each in events] == [
         ("submit", "invoke"),

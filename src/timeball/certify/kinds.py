@@ -10,7 +10,6 @@ from typing import Final
 from timeball.action.context import Context
 from timeball.action.registry import Registry
 from timeball.certify.effects import BEGAN, ENDED, note
-from timeball.core.retry import PermanentError
 
 LOADER: Final = "timeball.certify.kinds:registry"
 PREFIX: Final = "certify."
@@ -18,7 +17,6 @@ PREFIX: Final = "certify."
 
 NOTE: Final = "certify.note"
 HOLD: Final = "certify.hold"
-FAIL: Final = "certify.fail"
 HOGS: Final = "certify.hogs"
 HOGS_LOOP: Final = "certify.hogs-loop"
 _LOOK_S: Final = 0.005
@@ -53,10 +51,5 @@ def registry(folder: str) -> Registry:
         note(folder, BEGAN, context.id, context.turn)
         time.sleep(seconds)  # noqa: ASYNC251 - which it should not, and that is the point
         note(folder, ENDED, context.id, context.turn)
-
-    @kinds.job(name=FAIL)
-    def _fail(context: Context) -> None:
-        note(folder, BEGAN, context.id, context.turn)
-        raise PermanentError("as the scenario wants it")
 
     return kinds
