@@ -8,7 +8,7 @@ from timeball.certify.simulation.defects import DEFECTS
 from timeball.certify.simulation.run import PROBES, simulate, simulations
 from timeball.certify.simulation.world import Event
 
-STEPS = 40_000
+STEPS = 30_000
 
 
 @pytest.mark.slow

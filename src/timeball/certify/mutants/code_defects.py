@@ -96,4 +96,17 @@ CODE: Final = (
             ),
         ),
     ),
+    DurableMutant(
+        id="M53",
+        defect="a permit is taken at admission: whenever the attempt begins, it holds",
+        probe=code.USED_LATE,
+        code=(
+            Patch(
+                code.PERMITS,
+                "Batch.use",
+                "self.begins_s <= now_s < self.ends_s and self._open > 0",
+                "self._open > 0",
+            ),
+        ),
+    ),
 )

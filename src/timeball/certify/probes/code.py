@@ -18,6 +18,7 @@ from timeball.store.memory import MemoryStore
 OCCURRENCES: Final = "timeball.core.cron.occurrences"
 MISFIRE: Final = "timeball.core.misfire"
 SWEEPER: Final = "timeball.worker.sweeper"
+PERMITS: Final = "timeball.worker.permits"
 _NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _LEASE_S: Final = 10.0
 
@@ -69,6 +70,14 @@ def _silent(*looks_s: float) -> Callable[[Overlay], int | None]:
     return told
 
 
+def _used_late(copies: Overlay) -> list[bool]:
+    """Begin one attempt before, one within and one after the time of three permits."""
+    batch = copies[PERMITS].Batch(
+        [("queue:mail", 1)], 3, at=100.0, asked_s=(100.0, 100.1), ring=lambda: None
+    )
+    return [batch.use(now_s) for now_s in (100.05, 100.5, 105.0)]
+
+
 GAP: Final = CodeProbe(
     name="half past two on the day that has none",
     modules=(OCCURRENCES,),
@@ -107,4 +116,10 @@ AWAY: Final = CodeProbe(
     modules=(SWEEPER,),
     run=_silent(100.0, 104.0, 130.0, 134.0),
     expected=None,
+)
+USED_LATE: Final = CodeProbe(
+    name="a permit holds for its own time",
+    modules=(PERMITS,),
+    run=_used_late,
+    expected=[False, True, False],
 )
