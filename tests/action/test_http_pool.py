@@ -59,6 +59,38 @@ def test_of_more_hosts_than_are_kept_those_are_ended_that_nobody_uses(
     asyncio.run(main())
 
 
+def test_a_request_that_is_given_up_before_it_is_sent_leaves_no_connection_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")
+    allow = Allowed.of(["127.0.0.0/8"])
+
+    async def main() -> None:
+        async with serving(plain(b"x")) as server:
+            target = Target.of(server.url, allow)
+            pools, lent = Pools.here(), []
+
+            async def use() -> None:
+                async with pools.lent(target, None, allow, connect_s=10) as connection:
+                    lent.append(connection)
+                    await connection.ask("GET", "/", headers={"Host": "x"}, body=None, read_s=10)
+                    async for _ in connection.chunks():
+                        pass
+
+            await use()
+            assert lent[0].wire.rests
+            for turns in range(1, 4):
+                task = asyncio.create_task(use())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                assert not lent[-1].wire.rests
+                await use()
+
+    asyncio.run(main())
+
+
 def test_a_connection_that_nobody_uses_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_pool, "IDLE_S", 0.0)
     monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")

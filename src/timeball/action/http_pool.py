@@ -146,12 +146,8 @@ class _Pool:
         while self._idle:
             connection, timer = self._idle.popitem()
             timer.cancel()
-            # Two turns of the loop, in which it sees and delivers what has arrived by now.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            if connection.wire.rests:
+            if await _still_rests(connection):
                 return connection
-            connection.wire.abort()
         return None
 
     async def _dialled(self, limit_s: float) -> Wire:
@@ -188,6 +184,20 @@ class _Pool:
             except (Broken, TimeoutError):
                 continue
         return await Wire.dial(last, key.port, trust=self._trust, name=key.host)
+
+
+async def _still_rests(connection: Connection) -> bool:
+    """Return whether nothing has come on a connection; else it is ended."""
+    rests = False
+    try:
+        # Two turns of the loop, in which it sees and delivers what has arrived by now.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        rests = connection.wire.rests
+    finally:
+        if not rests:
+            connection.wire.abort()
+    return rests
 
 
 @lru_cache(maxsize=64)
