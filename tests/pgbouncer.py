@@ -19,7 +19,7 @@ def pgbouncer(dsn: str) -> Iterator[str]:
     """Run one in front of the server of `dsn`, and give the address of the same database there."""
     try:
         with pooled(dsn) as found:
-            yield found
+            yield found.dsn
     except Skipped:
         raise pytest.UsageError("--pgbouncer: install pgbouncer") from None
 

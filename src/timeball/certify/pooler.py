@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from timeball.certify.databases import conninfo
 from timeball.certify.scenario import Skipped
@@ -45,9 +45,18 @@ def program() -> str | None:
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
+class Pooler(NamedTuple):
+    """A running proxy."""
+
+    dsn: str
+    """Of the database, through it."""
+
+    pid: int
+
+
 @contextmanager
-def pooled(dsn: str) -> Iterator[str]:
-    """Run one in front of the server of `dsn`, and lend the address of the same database there.
+def pooled(dsn: str) -> Iterator[Pooler]:
+    """Run one in front of the server of `dsn`, and lend it with the address of that database.
 
     As root, which PgBouncer refuses to be, it runs as nobody, who is let into the folder of the
     server's sockets: the server must be one of our own.
@@ -74,7 +83,7 @@ def pooled(dsn: str) -> Iterator[str]:
         found = conninfo(dsn, host=str(folder), port=str(PORT))
         until(lambda: process.poll() is not None or _answers(found), "pgbouncer", _PATIENCE_S)
         assert process.poll() is None, "pgbouncer has ended"
-        yield found
+        yield Pooler(found, process.pid)
     finally:
         process.kill()
         process.wait()

@@ -25,6 +25,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     killed.X1,
     unheard.X2,
     severed.X3,
+    proxied.X5,
     severed.X6,
     proxied.X9,
     stuck.X14,

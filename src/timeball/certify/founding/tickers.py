@@ -93,8 +93,8 @@ class Tickers:
         if self.stage.terms.own_server is None:
             raise Skipped("a proxy is put before certify's own server only: leave --dsn out")
         self.stage.travel(NOON + 4 * _HOUR + _MOMENT)
-        with pooled(self.stage.dsn) as dsn, ExitStack() as stack:
-            one, two = (stack.enter_context(closing(PostgresStore(dsn))) for _ in range(2))
+        with pooled(self.stage.dsn) as proxy, ExitStack() as stack:
+            one, two = (stack.enter_context(closing(PostgresStore(proxy.dsn))) for _ in range(2))
             return self._at_once(one, Ticker(two))
 
     def _at_once(self, store: PostgresStore, other: Ticker) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -67,22 +68,45 @@ def frozen(stage: Stage) -> tuple[dict[str, Any], int]:
     Returns:
         What became of the job; and how many settlements were refused.
     """
+    return given_up(
+        stage, cut=lambda fleet: fleet.freeze(fleet.pid, *fleet.children()), back=stage.heal
+    )
+
+
+def given_up(
+    stage: Stage,
+    *,
+    cut: Callable[[Fleet], None],
+    back: Callable[[], None],
+    dsn: str | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Cut a worker off in the middle of a job until another one has run it.
+
+    Args:
+        stage: Where.
+        cut: Cuts the worker off.
+        back: Lets it go on.
+        dsn: By which it reaches the database.
+
+    Returns:
+        What became of the job; and how many settlements were refused.
+    """
     spec = JobSpec(uuid=uuid4(), kind=HOLD, args=f'{{"gate": "{_GATE}"}}')
     stage.submit([spec])
-    zombie = stage.workers(slots=1, lease_s=_LEASE_S)
+    zombie = stage.workers(slots=1, lease_s=_LEASE_S, dsn=dsn)
     stage.until(lambda: _begun(stage, spec.uuid) == {1}, "the job has begun")
-    zombie.freeze(zombie.pid, *zombie.children())
+    cut(zombie)
     heir = stage.workers(slots=1, lease_s=_LEASE_S)
     stage.until(lambda: _begun(stage, spec.uuid) == {1, 2}, "another worker has begun it")
     (stage.folder / _GATE).touch()
     stage.until(lambda: stage.store.get(spec.uuid).state is State.SUCCEEDED, "it has ended")
-    stage.heal()
-    stage.until(lambda: _history(stage, spec.uuid).stale, "the frozen one has come too late")
+    back()
+    stage.until(lambda: _history(stage, spec.uuid).stale, "the one cut off has come too late")
     return _became(stage, spec.uuid, zombie, heir)
 
 
 def expected_frozen() -> dict[str, Any]:
-    """Return what `frozen` must tell."""
+    """Return what `frozen` and `given_up` must tell."""
     return {
         "endings": ["lost", "succeeded"],
         "turns that began": [1, 2],
