@@ -120,9 +120,7 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     with dashboard() as (url, client), sync_playwright() as playwright:
-        client.pause_queue("hooks", by="somebody@example")
         time.sleep(SETTLE_S)
-        client.resume_queue("hooks")
         client.pause_queue("etl", by="somebody@example")
         found = pages(client)
         only = {name: path for name, path in found.items() if name in sys.argv[2:]} or found

@@ -60,6 +60,7 @@ class Guard:
         guarded = _Exchange(receive, send)
         try:
             self._check(Headers(scope=scope))
+            _check_address(scope)
             await self._app(scope, guarded.receive, guarded.send)
         except Problem as problem:
             await guarded.answer(scope, problem)
@@ -80,6 +81,12 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > BODY_MAX:
             raise Problem(413, f"a body may have {BODY_MAX:,} bytes")
+
+
+def _check_address(scope: Scope) -> None:
+    """Refuse what no name in the database can hold, before anybody looks for it."""
+    if "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
+        raise Problem(400, "an address cannot hold U+0000")
 
 
 class _Exchange:
