@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 from tests.pgbouncer import pgbouncer, program
+from tests.proxy import proxied
 from tests.store.postgres.sessions import submit, until, worker_of
 
 from timeball.store.postgres import PostgresStore, listen
@@ -116,6 +117,34 @@ def test_a_quiet_session_is_checked_by_a_round_trip(
     with psycopg.connect(direct, autocommit=True) as connection:
         until(lambda: connection.execute(pinged).fetchone() != (0,), "checked")
     listener.end()
+
+
+def test_a_listener_whose_packets_are_swallowed_listens_again(
+    store: PostgresStore,
+    direct: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """TCP notices nothing: the proxy takes what is sent."""
+    monkeypatch.setattr(listen, "CHECK_S", 0.02)
+    monkeypatch.setattr(listen, "ANSWER_S", 0.3)
+    worker_of(store)
+    with proxied(direct) as proxy:
+        monkeypatch.setenv(DIRECT, proxy.dsn)
+        far = PostgresStore(direct)
+        listener = Listener(far)
+        proxy.muted = True
+        until(lambda: "no answer within 0.3 s" in caplog.text, "it has noticed")
+        proxy.muted = False
+        proxy.down()  # what was just being opened, and would wait for its timeout
+        proxy.up()
+        before = len(listener.woken)
+        until(lambda: len(listener.woken) > before, "it listens again")
+        again = len(listener.woken)
+        submit(store)
+        until(lambda: len(listener.woken) > again, "woken")
+        listener.end()
+        far.close()
 
 
 def test_a_listener_leaves_no_session_behind(listener: Listener, direct: str) -> None:

@@ -20,6 +20,9 @@ from timeball.store.postgres.connections import Connections, statement
 CHECK_S: Final = 15.0
 """Seconds of silence after which the connection is checked."""
 
+ANSWER_S: Final = 15.0
+"""Seconds after which a round trip that has no answer means that it is broken."""
+
 TICK_S: Final = 0.5
 """Seconds until `stop` is noticed."""
 
@@ -46,7 +49,7 @@ def listen(
     while not stop.is_set():
         try:
             with connections.connect() as connection:
-                backoff_s = 0.1
+                backoff_s, connection.answer_s = 0.1, ANSWER_S
                 _serve(connection, connections.schema, Waking(wake, frozenset(queues)), stop)
         except psycopg.Error as error:
             log.warning("listener lost, polling meanwhile: %s", str(error).strip())
