@@ -58,6 +58,19 @@ def test_in_an_outage_of_three_leases_no_job_of_a_live_worker_gets_a_second_atte
     assert_clean(store, 1)
 
 
+def test_a_worker_whose_beats_are_swallowed_for_a_while_beats_again(
+    way: Proxy, store: PostgresStore, folder: Path, supervise: Callable
+) -> None:
+    """TCP notices nothing: whoever waits for an answer would wait for ever, also afterwards."""
+    supervise(configured(way.dsn, folder, lease_s=9.0))  # a third of it is waited for an answer
+    until(lambda: beats(store) and min(beats(store).values()) > 0, "it beats")
+    way.muted, before = True, beats(store)
+    end = time.monotonic() + 2.0
+    until(lambda: time.monotonic() >= end, "a beat was swallowed")
+    way.muted = False
+    until(lambda: all(beats(store)[n] > beat + 1 for n, beat in before.items()), "it beats again")
+
+
 def test_a_database_that_goes_away_three_times_under_load_costs_no_attempt(
     way: Proxy, store: PostgresStore, folder: Path, supervise: Callable
 ) -> None:

@@ -115,6 +115,7 @@ class Supervisor:
         self._config = config
         self._store = PostgresStore(config.dsn, patience_s=0.1)
         self._beat_store = PostgresStore(config.dsn)
+        self._beat_store.connections.answer_s = max(2.0, config.worker.lease_s / 3)
         self._places = [Place(number) for number in range(1, config.children + 1)]
         self._telemetry = Telemetry(
             config.metrics, self._crew, self._store.connections, config.worker.queues

@@ -50,18 +50,16 @@ def test_a_session_that_was_ended_is_no_store_and_the_next_call_works(
 
 
 def test_who_hears_nothing_any_more_gives_up_and_the_next_call_works(
-    direct: str, monkeypatch: pytest.MonkeyPatch
+    direct: str,
 ) -> None:
     """TCP notices nothing: a proxy takes what is sent, and hands nothing on."""
     with proxied(direct) as proxy:
         connections = Connections(proxy.dsn)
         assert connections.run("ping") == [(1,)]
-        proxy.muted = True
-        monkeypatch.setattr(answers, "ANSWER_S", 0.3)
+        proxy.muted, connections.answer_s = True, 0.3
         with pytest.raises(StoreUnavailable, match=r"no answer within 0\.3 s"):
             connections.run("ping")
-        proxy.muted = False
-        monkeypatch.undo()
+        proxy.muted, connections.answer_s = False, None
         assert connections.run("ping") == [(1,)]
         connections.close()
 

@@ -126,6 +126,9 @@ class Connections:
             ) from None
         self.dsn = dsn
         self.schema = schema
+        self.answer_s: float | None = None
+        """After how many seconds an answer counts as lost; None: `answers.ANSWER_S`."""
+
         self._idle: list[tuple[float, Bounded]] = []
         self._patience_s = patience_s
         self._lent = 0
@@ -152,7 +155,7 @@ class Connections:
     def _rows(
         self, connection: Bounded, name: str, params: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        connection.answer_s = None if name in _LONG else answers.ANSWER_S
+        connection.answer_s = None if name in _LONG else self.answer_s or answers.ANSWER_S
         cursor = connection.cursor(binary=True)
         cursor.execute(statement(name, self.schema), params)
         return cursor.fetchall() if cursor.description else []
