@@ -74,6 +74,12 @@ TURNS: Final = (
         ),
     ),
     DurableMutant(
+        id="M43",
+        defect="arguments are decoded within a claim, all of them before any job is handed out",
+        probe=turns.UNDECODABLE,
+        patches=(Instead(_STORE, "PostgresStore.claim", turns.claims_and_decodes),),
+    ),
+    DurableMutant(
         id="M45",
         defect="attempts are counted in sixteen bits",
         probe=turns.MANY_ATTEMPTS,

@@ -12,9 +12,10 @@ from timeball.certify.probes.probe import Probe
 from timeball.certify.sessions import Blocked, Refused
 from timeball.certify.stage import Stage
 from timeball.certify.verbs import KIND, claim_all, claim_of, settle_of, submit, worker_of
-from timeball.core.payload import storable
-from timeball.core.records import JobSpec, Settlement, Verdict
+from timeball.core.payload import decode_args, storable
+from timeball.core.records import JobSpec, Settlement, Turn, Verdict
 from timeball.core.states import TERMINAL, Ending, State
+from timeball.errors import UsageError
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.within import JobTransaction
 
@@ -113,6 +114,27 @@ def fails_all(_store: Any, _worker: int, _settlements: Any, error: Exception) ->
 def not_made_storable(text: str) -> str:
     """Return the text as it is: a defect."""
     return text
+
+
+def _undecodable(stage: Stage) -> Any:
+    """Claim two jobs, of which one has arguments that nobody can decode."""
+    specs = submit(stage.store, 2)
+    stage.ask("spoil_args", job=specs[0].uuid)
+    try:
+        return len(claim_all(stage.store, worker_of(stage.store)))
+    except UsageError:
+        return "nobody has any"
+
+
+_claim = PostgresStore.claim
+
+
+def claims_and_decodes(store: PostgresStore, worker: int, **asked: Any) -> list[Turn]:
+    """Decode the arguments of all that are granted before any is handed out: a defect."""
+    found = _claim(store, worker, **asked)
+    for turn in found:
+        decode_args(turn.args)
+    return found
 
 
 def _many_attempts(stage: Stage) -> Any:
@@ -221,6 +243,7 @@ POISON: Final = Probe(
     run=_poison,
     expected=[["accepted", "accepted"], "failed", "succeeded"],
 )
+UNDECODABLE: Final = Probe(name="a bad argument holds up nobody", run=_undecodable, expected=2)
 MANY_ATTEMPTS: Final = Probe(
     name="attempts are counted on", run=_many_attempts, expected="scheduled"
 )
