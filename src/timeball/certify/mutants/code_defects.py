@@ -97,6 +97,19 @@ CODE: Final = (
         ),
     ),
     DurableMutant(
+        id="M35",
+        defect="a worker waits to be notified, and does not poll",
+        probe=code.POLLS,
+        code=(
+            Patch(
+                code.LOOP,
+                "Worker._rest_s",
+                "min(self._poll_at, self._promote_at, self._desk.wake_at_s)",
+                "_FOR_EVER",
+            ),
+        ),
+    ),
+    DurableMutant(
         id="M53",
         defect="a permit is taken at admission: whenever the attempt begins, it holds",
         probe=code.USED_LATE,

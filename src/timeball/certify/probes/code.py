@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from timeball.action.registry import Registry
 from timeball.certify.overlay import Overlay
 from timeball.certify.probes.probe import CodeProbe
 from timeball.client.specs import agenda_of, schedule_spec
@@ -14,13 +15,17 @@ from timeball.core.cron.parse import parse
 from timeball.core.records import Decision
 from timeball.core.standing import standing
 from timeball.store.memory import MemoryStore
+from timeball.worker.config import WorkerConfig
 
 OCCURRENCES: Final = "timeball.core.cron.occurrences"
 MISFIRE: Final = "timeball.core.misfire"
 SWEEPER: Final = "timeball.worker.sweeper"
 PERMITS: Final = "timeball.worker.permits"
+LOOP: Final = "timeball.worker.loop"
 _NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _LEASE_S: Final = 10.0
+_POLL_S: Final = 0.5
+_RESTS: Final = 5
 
 
 def _days(cron: str, start: str) -> Callable[[Overlay], list[str]]:
@@ -78,6 +83,31 @@ def _used_late(copies: Overlay) -> list[bool]:
     return [batch.use(now_s) for now_s in (100.05, 100.5, 105.0)]
 
 
+class _Deaf:
+    """A bell that nobody rings: it notes how long is waited for it, and ends the worker."""
+
+    def __init__(self, worker: Any) -> None:
+        self.rests_s: list[float] = []
+        self._worker = worker
+
+    def wait(self, rest_s: float) -> None:
+        self.rests_s.append(rest_s)
+        if len(self.rests_s) == _RESTS:
+            self._worker.stop()
+
+    def ring(self) -> None:
+        pass
+
+
+def _polls(copies: Overlay) -> bool:
+    """Return whether an idle worker never rests for longer than its poll interval."""
+    config = WorkerConfig(name="w", slots=1, poll_s=_POLL_S)
+    worker = copies[LOOP].Worker(MemoryStore(lambda: _NOON), Registry(), config, draw=lambda: 0.5)
+    worker._bell = bell = _Deaf(worker)  # noqa: SLF001 - there is no other way to hear nothing
+    worker.work()
+    return max(bell.rests_s) <= _POLL_S
+
+
 GAP: Final = CodeProbe(
     name="half past two on the day that has none",
     modules=(OCCURRENCES,),
@@ -122,4 +152,7 @@ USED_LATE: Final = CodeProbe(
     modules=(PERMITS,),
     run=_used_late,
     expected=[False, True, False],
+)
+POLLS: Final = CodeProbe(
+    name="who hears nothing looks nevertheless", modules=(LOOP,), run=_polls, expected=True
 )
