@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the stage is made of these records
 class Profile(StrEnum):
     """How much is played."""
 
-    QUICK = "quick"  # on every commit: two minutes on two cores
+    QUICK = "quick"  # two minutes on two cores
     FULL = "full"
     SOAK = "soak"  # the scenarios of "full" under one seed after the other
 
