@@ -48,6 +48,21 @@ EDGES: Final = (
         ),
     ),
     DurableMutant(
+        id="M14",
+        defect="which edges a parent has is read in the statement that waits for the graph's lock",
+        probe=edges.LINKED_MEANWHILE,
+        patches=(
+            InFunction(
+                "settle",
+                _GRAPH_LOCK,
+                "SELECT EXISTS (SELECT FROM timeball.dependency AS edge"
+                " WHERE edge.parent = ANY (p_job_ids) AND edge.decided_at IS NULL"
+                " AND edge.linked_at IS NOT NULL) INTO v_parents FROM timeball.share_graph();",
+            ),
+            InFunction("settle", "v_parents := EXISTS (", "v_limited := EXISTS ("),
+        ),
+    ),
+    DurableMutant(
         id="M15",
         defect="a child starts while one parent is left",
         probe=edges.FAN_IN,
