@@ -6,7 +6,7 @@ replaces the one before it whenever the file has changed. Each numbered file is 
 and all functions are one, under one advisory lock, so that any number of programs may start at
 once. A file that builds an index concurrently runs outside of a transaction.
 
-Workers of the version before go on meanwhile, after each of these steps: see decision 0015.
+Workers of the version before go on meanwhile, after each of these steps: see decision 0019.
 """
 
 from __future__ import annotations
