@@ -295,3 +295,38 @@ def test_a_job_with_a_key_waits_for_it_when_it_starts_again(world: World) -> Non
         (turn,) = world.claim(worker)
         world.settle(worker, end(turn, ending))
     assert world.state(whole.uuid) is State.SUCCEEDED
+
+
+# Many at once
+
+
+def test_many_are_kept_from_starting_at_once_and_the_others_are_left(world: World) -> None:
+    worker = world.worker()
+    running, pending, later = job(), job(), JobSpec(uuid=uuid4(), kind="a", delay_s=60.0)
+    waiting, keyed = job(pending.uuid), JobSpec(uuid=uuid4(), kind="a", key="k")
+    outside = job(pending.uuid)
+    specs = [running, pending, later, waiting, keyed]
+    whole = batch(*specs)
+    submit(world, *specs, whole, outside)
+    (turn,) = world.claim(worker, 1)
+    assert turn.uuid == running.uuid
+    done = world.store.cancel_many([*(each.uuid for each in specs), whole.uuid, uuid4()])
+    assert done == {each.uuid for each in specs[1:]}
+    assert {world.state(uuid) for uuid in done} == {State.CANCELLED}
+    assert (world.state(outside.uuid), world.state(running.uuid)) == (
+        State.SKIPPED,
+        State.RUNNING,
+    )
+    assert world.claim(worker) == []
+    assert world.store.cancel_many(list(done)) == set()
+    assert world.state(whole.uuid) is State.WAITING
+    world.settle(worker, end(turn))
+    assert world.state(whole.uuid) is State.CANCELLED
+
+
+def test_the_last_of_a_key_leave_room_when_many_are_cancelled(world: World) -> None:
+    worker = world.worker()
+    first, second = (JobSpec(uuid=uuid4(), kind="a", key="k") for _ in range(2))
+    submit(world, first, second)
+    assert world.store.cancel_many([first.uuid]) == {first.uuid}
+    assert [turn.uuid for turn in world.claim(worker)] == [second.uuid]

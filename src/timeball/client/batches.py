@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from timeball.client.sync import Client
 
 _PART_MAX: Final = 1_000
+_CANCELLED_MAX: Final = 200
+"""Jobs cancelled at a time: meanwhile nothing is claimed in their lanes."""
+
 _REST_S: Final = 0.05
 _PATIENCE_S: Final = 30.0
 
@@ -187,12 +190,18 @@ class Batch:
         that run. To cancel a part, cancel a batch in it, or a job: what needs that is skipped.
         """
         answers: Counter[CancelAnswer] = Counter()
-        for uuid, is_batch in self.client.store.batch_left(self.uuid):
+        store, jobs = self.client.store, []
+        for uuid, is_batch in store.batch_left(self.uuid):
             if is_batch:
-                self.client.store.close_batch(uuid, stop=True)
+                store.close_batch(uuid, stop=True)
             else:
-                answers[self.client.store.cancel(uuid)] += 1
-        return dict(answers)
+                jobs.append(uuid)
+        for start in range(0, len(jobs), _CANCELLED_MAX):
+            part = jobs[start : start + _CANCELLED_MAX]
+            done = store.cancel_many(part)
+            answers[CancelAnswer.CANCELLED] += len(done)
+            answers.update(store.cancel(uuid) for uuid in part if uuid not in done)
+        return {answer: count for answer, count in answers.items() if count}
 
     def retry(self) -> int:
         """Start its failed part again and return how many jobs that are.

@@ -43,6 +43,15 @@ class Batching(Protocol):
         """
         ...
 
+    def cancel_many(self, uuids: Sequence[UUID]) -> set[UUID]:
+        """Keep jobs from starting of which that can be said at once, and return which.
+
+        For good, as by `cancel`. The others, which run or have ended or are in other hands, are
+        left to that. What it means for their children happens in the same commit, or is left to
+        `link` where those are in other hands.
+        """
+        ...
+
     def reopen(self, jobs: Sequence[tuple[int, int]]) -> ReopenAnswer:
         """Start ended jobs of a batch again, given as (job, turn), all or none.
 

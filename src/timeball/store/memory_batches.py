@@ -25,7 +25,7 @@ from timeball.core.batches import (
 from timeball.core.dependencies import Rule, RuledOut, Sentence, needs_of
 from timeball.core.payload import decode_value
 from timeball.core.records import JobSpec
-from timeball.core.states import TERMINAL, Event, State, allowed
+from timeball.core.states import INITIAL, TERMINAL, Ending, Event, State, allowed
 from timeball.core.uniqueness import Submitted
 from timeball.errors import JobNotFound, UniqueClash, UsageError
 from timeball.store.graph import LINK_MAX, links_of
@@ -82,6 +82,16 @@ class MemoryBatches(MemoryOperator, ABC):
                 self._join_up(whole)
                 self._go_on([whole], set())
             return True
+
+    def cancel_many(self, uuids: Sequence[UUID]) -> set[UUID]:
+        """See `Batching.cancel_many`."""
+        with self._lock:
+            known = (self._rows[self._ids[uuid]] for uuid in uuids if uuid in self._ids)
+            rows = [row for row in known if row.spec.kind != BATCH and row.state in INITIAL]
+            for row in rows:
+                self._rule_out(row, Event.CANCEL, Ending.CANCELLED, "requested")
+            self._go_on(rows, {key for key in map(_key, rows) if key})
+            return {row.spec.uuid for row in rows}
 
     def reopen(self, jobs: Sequence[tuple[int, int]]) -> ReopenAnswer:
         """See `Batching.reopen`."""

@@ -321,3 +321,53 @@ def test_who_waits_for_somebodys_unique_key_keeps_no_batch_from_ending(
     one.rollback()
     with pytest.raises(psycopg.errors.DatabaseError, match="has ended"):
         two.answer()
+
+
+# Many at once
+
+
+@pytest.mark.parametrize("first", ["claim", "cancel_many"])
+def test_a_claim_and_the_cancel_of_a_batch_share_its_jobs(
+    ledger: PostgresStore, session: Make, first: str
+) -> None:
+    members = [job() for _ in range(4)]
+    whole = batch(*members)
+    ledger.submit([*members, whole])
+    worker = worker_of(ledger)
+    uuids = [member.uuid for member in members]
+    verbs = [("claim", claim_of(worker, 2)), ("cancel_many", {"uuids": uuids})]
+    (name, params), (other, others) = verbs if first == "claim" else verbs[::-1]
+    one, two = session().begin(), session()
+    one.verb(name, **params)
+    two.verb_blocks(other, **others)
+    one.commit()
+    two.answer()
+    states = [state(ledger, uuid) for uuid in uuids]
+    if first == "claim":
+        assert states == [*[State.RUNNING] * 2, *[State.CANCELLED] * 2]
+        assert state(ledger, whole.uuid) is State.WAITING
+    else:
+        assert set(states) == {State.CANCELLED}
+        assert state(ledger, whole.uuid) is State.CANCELLED
+
+
+def test_of_many_those_in_other_hands_are_left_and_children_of_others_to_link(
+    ledger: PostgresStore, session: Make
+) -> None:
+    parent, other = job(), job()
+    child, free = job(parent.uuid), job(other.uuid)
+    whole = batch(parent, child)
+    ledger.submit([parent, other, child, free, whole])
+    one, two = session().begin(), session()
+    one.run(
+        "SELECT 1 FROM timeball.held JOIN timeball.job ON job.id = held.job_id"
+        " WHERE job.uuid = %s FOR UPDATE OF held",
+        [child.uuid],
+    )
+    ((done,),) = two.verb("cancel_many", uuids=[parent.uuid, child.uuid, free.uuid])
+    assert set(done) == {parent.uuid, free.uuid}
+    assert (state(ledger, child.uuid), state(ledger, whole.uuid)) == (State.WAITING,) * 2
+    one.commit()
+    ledger.link(10)
+    assert state(ledger, child.uuid) is State.SKIPPED
+    assert state(ledger, whole.uuid) is State.CANCELLED

@@ -45,8 +45,17 @@ WORKER = {
     *("spawn", "trim_permits"),
 }
 CLIENT = {
-    *("add_members", "backfill", "cancel", "close_batch", "declare", "reopen", "revive", "run_now"),
-    "submit",
+    *(
+        "add_members",
+        "backfill",
+        "cancel",
+        "cancel_many",
+        "close_batch",
+        "declare",
+        "reopen",
+        "revive",
+    ),
+    *("run_now", "submit"),
 }
 OPERATOR = {
     *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "move", "pause_queue"),

@@ -65,6 +65,12 @@ class PostgresBatches(ABC):
         """See `Batching.close_batch`."""
         return bool(self._run("close_batch", batch=batch, stop=stop)[0][0])
 
+    def cancel_many(self, uuids: Sequence[UUID]) -> set[UUID]:
+        """See `Batching.cancel_many`."""
+        found = set(self._run("cancel_many", uuids=list(uuids))[0][0])
+        self.link(LINK_MAX)
+        return found
+
     def reopen(self, jobs: Sequence[tuple[int, int]]) -> ReopenAnswer:
         """See `Batching.reopen`."""
         rows = self._run("reopen", jobs=[job for job, _ in jobs], turns=[turn for _, turn in jobs])
