@@ -7,6 +7,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from timeball.core.batches import MEMBERS
 from timeball.core.dependencies import PARENT
 from timeball.core.history import (
     EndingRecord,
@@ -36,6 +37,9 @@ ENDINGS = {
     (Event.SKIP, State.SKIPPED): Ending.SKIPPED,
     (Event.SKIP, State.FAILED): Ending.FAILED,
     (Event.LAPSE, State.SKIPPED): Ending.EXPIRED,
+    (Event.JOIN, State.SUCCEEDED): Ending.SUCCEEDED,
+    (Event.JOIN, State.FAILED): Ending.FAILED,
+    (Event.JOIN, State.SKIPPED): Ending.SKIPPED,
 }
 
 
@@ -155,7 +159,7 @@ class Walk:
             EndingRecord(
                 self.turn,
                 ENDINGS.get((event, target), Ending.CANCELLED),
-                PARENT if event is Event.SKIP and target is State.FAILED else None,
+                PARENT if event is Event.SKIP else MEMBERS if event is Event.JOIN else None,
                 granted and granted.worker,
                 granted.at if began and granted else None,
                 0.0,
