@@ -141,7 +141,7 @@ def test_a_claim_that_finds_nothing_writes_nothing(ledger: PostgresStore, sessio
     claim_all(ledger, worker)
     one.begin()
     assert one.verb("claim", **claim_of(worker)) == [(None, None, None)]
-    assert one.verb("promote", limit=10, after="") == [(0, None, "", [])]
+    assert one.verb("promote", limit=10, after="") == [(0, None, "", [], False)]
     assert one.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)]
     one.commit()
 
