@@ -158,10 +158,12 @@ def limited(site: Site, scope: Scope, rate: Rate, windows: int) -> bool:
         query = "SELECT (extract(epoch FROM at) * 1000000)::bigint * 1000 FROM stamp ORDER BY at"
         stamps = [at for (at,) in line.execute(query)]
     most, _ = most_in_window(stamps, rate.window_ns)
-    least_ns = Rate(rate.count, rate.per_s).earliest_offset_ns(len(stamps))
+    # From when all are at work: of an even spacing nothing is made up for that comes late.
+    at_work = stamps[min(rate.count, len(stamps) // 2) :]
+    least_ns = Rate(rate.count, rate.per_s).earliest_offset_ns(len(at_work))
     if rate.spread:
-        least_ns = (len(stamps) - 1) * rate.window_ns // rate.count
-    share = least_ns / (stamps[-1] - stamps[0])
+        least_ns = (len(at_work) - 1) * rate.window_ns // rate.count
+    share = least_ns / (at_work[-1] - at_work[0])
     print(f"  {scope} {rate}: {share:.1%} of what may start, {most} at most in any window",
           flush=True)  # fmt: skip
     return most <= rate.count
