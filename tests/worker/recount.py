@@ -55,7 +55,7 @@ def recounted(histories: Iterable[JobHistory]) -> Counts:
 
 
 def _counted(kind: str, row: EndingRecord) -> Iterable[tuple[str, ...]]:
-    if row.began_at is None and row.reason in _BY_EXPIRY:
+    if _is_by_expiry(row):
         outcome = "failed" if row.ending is Ending.FAILED else row.ending.value
         yield families.TURNS_EXPIRED.name, outcome
         if row.ending is not Ending.RELEASED:  # those it was in the middle of
@@ -72,6 +72,11 @@ def _counted(kind: str, row: EndingRecord) -> Iterable[tuple[str, ...]]:
         yield families.QUEUE_WAIT.name, kind
         bucket = bisect_left([ns / 1e9 for ns in families.RUN.bounds], row.ran_s)
         yield families.RUN.name, kind, str(bucket)
+
+
+def _is_by_expiry(row: EndingRecord) -> bool:
+    """Whether somebody else wrote it, who knows when the attempt began and not how long it ran."""
+    return row.reason in _BY_EXPIRY and not row.ran_s
 
 
 def decided(histories: Iterable[tuple[ScheduleRecord, Iterable[OccurrenceRecord]]]) -> Counts:
@@ -94,7 +99,7 @@ def seconds(
         if job.run_at is None:
             ready[1] = job.created_at
         for row in job.endings:
-            if row.began_at is not None:
+            if row.began_at is not None and not _is_by_expiry(row):
                 waited_s = row.began_at - ready[row.turn]
                 recorded += row.ran_s if family is families.RUN else waited_s
     counted = sum(numbers[0] for (name, _), numbers in samples.items() if name == family.name)
