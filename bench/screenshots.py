@@ -83,6 +83,8 @@ def pages(client: Client) -> dict[str, str]:
         "job-failed": f"/jobs/{failed[0].id}" if failed else "/",
         "batches": "/batches",
         "batch": f"/batches/{client.batches(limit=50)[-1].uuid}",
+        "dependencies": "/dependencies",
+        "dependency": f"/dependencies/{client.batches(limit=50)[-1].uuid}",
         "queues": "/queues",
         "schedules": "/schedules",
         "schedules-autumn": "/schedules?zone=Europe/Berlin&day=2026-10-25",

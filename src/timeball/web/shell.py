@@ -64,6 +64,7 @@ NAVIGATION: Final = (
     Entry("", "Overview", "overview", "o"),
     Entry("jobs", "Jobs", "jobs", "j"),
     Entry("batches", "Batches", "batches", "b"),
+    Entry("dependencies", "Dependencies", "dependencies", "d"),
     Entry("queues", "Queues", "queues", "q"),
     Entry("schedules", "Schedules", "schedules", "s"),
     Entry("workers", "Workers", "workers", "w"),

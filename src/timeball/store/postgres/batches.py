@@ -106,7 +106,7 @@ class PostgresBatches(ABC):
 
     def batch_members(self, batch: UUID) -> list[Member]:
         """See `Batching.batch_members`."""
-        return [_member(*row) for row in self._run("batch_members", batch=batch)]
+        return [member_of(*row) for row in self._run("batch_members", batch=batch)]
 
 
 def _line(id_: int, uuid: UUID, name: str, state: str, *rest: Any) -> BatchLine:
@@ -124,7 +124,8 @@ def _line(id_: int, uuid: UUID, name: str, state: str, *rest: Any) -> BatchLine:
     )
 
 
-def _member(*row: Any) -> Member:
+def member_of(*row: Any) -> Member:
+    """Return the member of a row of ``batch_members.sql``."""
     id_, uuid, kind, state, turn, reason, ruled_out, name, edges, attempts = row
     return Member(
         id=id_,

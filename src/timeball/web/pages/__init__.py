@@ -6,6 +6,7 @@ from typing import Final
 
 from timeball.web.pages import (
     batches,
+    dependencies,
     job,
     jobs,
     limits,
@@ -19,6 +20,9 @@ from timeball.web.pages import (
 
 ROUTES: Final = tuple(
     route
-    for module in (overview, jobs, job, batches, queues, schedules, workers, limits, record, login)
+    for module in (
+        *(overview, jobs, job, batches, dependencies, queues, schedules, workers, limits, record),
+        login,
+    )
     for route in module.routes.declared
 )
