@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 import pytest
+from tests.store.batches import batch
 from tests.store.world import World, end
 
 from timeball.core.dependencies import Awaited, Edge, Rule, RuledOut
@@ -264,3 +265,48 @@ def test_its_slot_of_a_key_is_free_while_it_waits(world: World) -> None:
     (last,) = world.claim(worker)
     world.settle(worker, end(last))
     assert world.violations(quiesced=True) == []
+
+
+@pytest.mark.parametrize("ending", [Ending.SUCCEEDED, Ending.FAILED])
+def test_what_it_waited_for_before_it_was_revived_counts_no_more(
+    world: World, ending: Ending
+) -> None:
+    worker = world.worker()
+    before = world.start(worker)
+    job = world.submit(after=(Edge(before.uuid),))
+    world.store.cancel(job)
+    world.store.revive([job])
+    (turn,) = world.claim(worker)
+    world.store.spawn(worker, awaiting(turn, spec()))
+    (spawned,) = world.claim(worker)
+    world.settle(worker, end(before, ending))
+    assert world.state(job) is State.WAITING
+    world.settle(worker, end(spawned))
+    assert world.state(job) is State.PENDING
+    assert world.violations() == []
+
+
+def test_what_it_spawned_before_it_was_cancelled_does_not_free_it(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    world.store.spawn(worker, awaiting(turn, spec()))
+    world.store.cancel(turn.uuid)
+    (first,) = world.claim(worker)
+    world.store.revive([turn.uuid])
+    (again,) = world.claim(worker)
+    world.store.spawn(worker, awaiting(again, spec()))
+    (second,) = world.claim(worker)
+    world.settle(worker, end(first))
+    assert world.state(turn) is State.WAITING
+    world.settle(worker, end(second))
+    assert world.state(turn) is State.PENDING
+    assert world.violations() == []
+
+
+def test_a_batch_of_nothing_that_is_spawned_is_not_waited_for(world: World) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    world.store.spawn(worker, awaiting(turn, batch()))
+    world.store.link(10)
+    assert world.state(turn) is State.PENDING
+    assert world.violations() == []

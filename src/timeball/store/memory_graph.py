@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
-from timeball.core.dependencies import PARENT, Parent, Sentence, is_met, needs_of
+from timeball.core.dependencies import PARENT, SPAWNED, Parent, Sentence, is_met, needs_of
 from timeball.core.history import EdgeRecord
 from timeball.core.payload import decode_value
 from timeball.core.records import JobSpec
@@ -150,6 +150,8 @@ class MemoryGraph(ABC):
             return Sentence.WAIT
         tie.decided_at, tie.met = self._clock(), is_met(tie.rule, state)
         if child.state is not State.WAITING or child.needs is None:
+            return Sentence.WAIT
+        if tie.spawned is not (child.held_for == SPAWNED):  # left from before a revival
             return Sentence.WAIT
         child.needs = child.needs.after(tie.rule, met=tie.met)
         if child.spec.kind == BATCH:

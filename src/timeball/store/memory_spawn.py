@@ -9,7 +9,7 @@ from uuid import UUID
 
 from timeball.core.dependencies import Awaited, Needs, Rule
 from timeball.core.records import JobSpec, Settlement, Verdict
-from timeball.core.states import Ending, Event, State
+from timeball.core.states import TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import OnClash
 from timeball.errors import UsageError
 from timeball.store.graph import LINK_MAX, comes_after, cycle_text, links_of
@@ -96,7 +96,8 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         job = self._ids[uuid]
         if job not in row.ties:
             self._children[job].append(row)
-        linked_at = None if uuid in known else self._clock()
+        counts = uuid not in known and self._rows[job].state not in TERMINAL
+        linked_at = self._clock() if counts else None
         row.ties[job] = Tie(uuid, Rule.ALL_DONE, linked_at, spawned=True)
 
     def _check_cycle(self, row: Row, specs: Sequence[JobSpec]) -> None:

@@ -178,3 +178,30 @@ def test_a_long_way_is_followed_once_and_without_recursion(ledger: PostgresStore
         ledger.connections.run("spawn", **spawn_of(worker, turn, spec(last)))
     assert str(error.value).count("which waits for job") == 300
     submit(ledger, 1)
+
+
+@pytest.mark.parametrize("first", ["settle", "spawn"])
+def test_what_was_spawned_before_a_revival_and_just_ends_is_not_waited_for_for_ever(
+    ledger: PostgresStore, session: Make, first: str
+) -> None:
+    worker, (turn,) = running(ledger, 1)
+    ledger.connections.run("spawn", **spawn_of(worker, turn, spec()))
+    ledger.cancel(turn.uuid)
+    (old,) = claim_all(ledger, worker)
+    ledger.revive([turn.uuid])
+    (again,) = claim_all(ledger, worker)
+    one, two = session().begin(), session()
+    settled, spawned = settle_of(worker, old), spawn_of(worker, again, spec())
+    if first == "settle":
+        one.verb("settle", **settled)
+        two.verb_blocks("spawn", **spawned)
+    else:
+        one.verb("spawn", **spawned)
+        two.verb_blocks("settle", **settled)
+    one.commit()
+    two.answer()
+    ledger.link(10)
+    assert ledger.get(turn.uuid).state is State.WAITING
+    finish(ledger, worker)
+    assert ledger.get(turn.uuid).state is State.SUCCEEDED
+    assert_sound(ledger, quiesced=True)

@@ -36,10 +36,21 @@ BEGIN
         RAISE EXCEPTION 'has ended' USING ERRCODE = 'TB007';
     END IF;
 
+    -- Who just ends what was spawned before a revival may have looked already: `link` looks again.
+    UPDATE timeball.dependency AS edge SET linked_at = NULL
+    FROM (
+        SELECT old.child, old.parent FROM timeball.dependency AS old
+        WHERE old.child = p_job AND old.spawned AND old.decided_at IS NULL
+        ORDER BY old.child, old.parent
+        FOR NO KEY UPDATE
+    ) AS open
+    WHERE edge.child = open.child AND edge.parent = open.parent;
     -- An edge that was decided for an earlier turn, before a revival, counts again.
     INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, linked_at, spawned)
     SELECT p_job, job.id, job.uuid, 'all_done',
-        CASE WHEN job.id <> ALL (p_known) THEN timeball.clock() END, true
+        CASE WHEN job.id <> ALL (p_known) AND (  -- nor is it a batch of nothing
+            SELECT 1 FROM timeball.ended WHERE ended.job_id = job.id LIMIT 1) IS NULL
+        THEN timeball.clock() END, true
     FROM timeball.job WHERE job.id = ANY (p_spawned)
     ORDER BY job.id
     ON CONFLICT (child, parent) DO UPDATE

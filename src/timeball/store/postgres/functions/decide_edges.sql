@@ -2,6 +2,8 @@
 -- Decide the linked edges of jobs that have ended in the same way, each once. Returns the children
 -- that may start now, and those that are ruled out, which are skipped or have failed now. A part
 -- of `tell_waves`, whose caller has locked them. Edges to batches are left to `end_batches`.
+-- Who was revived may wait for what it spawned while edges from its parents are undecided yet, or
+-- the other way round: only those count that it waits for now.
 -- Plan: nested loops are off, since the join of what was judged would become one of n * n; the
 -- lateral index probes stay what they are.
 CREATE OR REPLACE FUNCTION timeball.decide_edges(
@@ -18,16 +20,17 @@ BEGIN
         SET decided_at = timeball.clock(), met = timeball.is_met(edge.rule, p_event)
         WHERE edge.parent = ANY (p_ended) AND edge.decided_at IS NULL AND edge.linked_at IS NOT NULL
           AND NOT edge.joins
-        RETURNING edge.child, edge.parent_uuid, edge.met,
+        RETURNING edge.child, edge.parent_uuid, edge.met, edge.spawned,
             edge.rule IN ('one_success', 'one_failed') AS one
     ),
     told AS (
-        SELECT decided.child, count(*) FILTER (WHERE NOT decided.one)::integer AS alls,
+        SELECT decided.child, decided.spawned,
+            count(*) FILTER (WHERE NOT decided.one)::integer AS alls,
             count(*) FILTER (WHERE decided.one)::integer AS ones,
             bool_or(decided.one AND decided.met) AS met,
             bool_or(NOT decided.one AND NOT decided.met) AS lost,
             min(decided.parent_uuid::text) FILTER (WHERE NOT decided.met) AS because
-        FROM decided GROUP BY decided.child
+        FROM decided GROUP BY decided.child, decided.spawned
     ),
     counted AS (
         SELECT held.job_id, held.turn, held.all_left - told.alls AS all_left,
@@ -37,6 +40,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT child.* FROM timeball.held AS child
             WHERE child.job_id = told.child AND child.state = 'waiting'
+              AND (child.reason = 'spawned') = told.spawned
             OFFSET 0
         ) AS held
         CROSS JOIN LATERAL (
