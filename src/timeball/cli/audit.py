@@ -12,7 +12,6 @@ import click
 
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import json_option, write, write_json, write_table
-from timeball.cli.times import ago
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.audit import Report, Violation
@@ -58,6 +57,8 @@ def command(
     dsn: str | None,
 ) -> None:
     """Check the record of the database; the exit code is 7 if something is wrong in it."""
+    from timeball.cli.times import ago
+
     with opened(dsn) as client:
         start = None if since is None else ago(since, client.store.now())
         report = audited(client.store, quiesced=quiesced, since=start)
