@@ -61,7 +61,7 @@ class Browser:
         """POST as a browser does from a page of the same origin."""
         headers = {
             "content-type": "application/x-www-form-urlencoded",
-            "origin": "http://localhost",
+            "origin": "null",  # as from every page that sends no referrer
             "sec-fetch-site": "same-origin",
         }
         return self.ask("POST", path, urlencode(fields).encode(), headers=headers)

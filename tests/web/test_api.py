@@ -97,7 +97,7 @@ def test_a_job_is_found_by_its_uuid_and_by_its_number(client: Client, admin: Bro
         assert admin.get(f"/api/v1/jobs/{name}").json["job"]["uuid"] == str(handle.uuid)
 
 
-@pytest.mark.parametrize("name", ["7", "x", str(2**70), str(UUID(int=7)), "'; --", "%00", "🙂"])
+@pytest.mark.parametrize("name", ["7", "x", str(2**70), str(UUID(int=7)), "'; --", "🙂"])
 def test_a_job_that_is_not_there_is_not_found(admin: Browser, name: str) -> None:
     assert admin.get(f"/api/v1/jobs/{name}").status == 404
 

@@ -66,6 +66,8 @@ def test_no_other_page_changes_anything_in_a_browsers_name(local: Browser, route
     for headers in (
         FOREIGN,
         {"origin": "null"},
+        {"origin": "null", "sec-fetch-site": "cross-site"},
+        {"origin": "null", "sec-fetch-site": "none"},
         {"sec-fetch-site": "cross-site"},
         {"content-type": "text/plain"},
         {"content-type": "application/x-www-form-urlencoded"},

@@ -117,14 +117,17 @@ def _is_loopback(*addresses: str) -> bool:
 def _check_origin(request: Request) -> None:
     """Refuse a change that a page of somebody else asks for in this browser's name.
 
-    Browsers send Origin with every POST. What sends none is no browser; but then it must not
-    look like a form, which old ones send without.
+    Browsers send Origin with every POST; from our own forms it is "null", because our pages send no
+    referrer, and then Sec-Fetch-Site tells, which no page can set. What sends no Origin is no
+    browser; but then it must not look like a form, which old ones send without.
     """
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "none")
     if origin is None:
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS
         foreign = site not in {"none", "same-origin"} or form or COOKIE in request.cookies
+    elif origin == "null":
+        foreign = site != "same-origin"
     else:
         foreign = urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
     if foreign:

@@ -62,7 +62,14 @@ def show_one_batch(request: Request, batch: UUID) -> Response:
         here="batches",
         batch=found,
         over=found.state in TERMINAL,
-        progress=_progress(found.ended, found.jobs - found.ended),
+        progress=bar(
+            [
+                ("succeeded", found.states[State.SUCCEEDED]),
+                ("failed", found.ended - found.states[State.SUCCEEDED]),
+                ("free", found.jobs - found.ended),
+            ],
+            label=f"{found.ended} of {found.jobs} have ended",
+        ),
         states=[(state, found.states[state]) for state in State],
         small=small,
         members=inside[:LISTED_MAX],

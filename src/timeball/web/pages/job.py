@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from timeball.core.batches import BATCH
 from timeball.core.states import TERMINAL
 from timeball.web import life
 from timeball.web.api.jobs import Which, cancel, delete, revive
@@ -14,7 +15,7 @@ from timeball.web.charts import bar
 from timeball.web.desk import desk_of, sees_payload
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
-from timeball.web.shell import changing, rendered
+from timeball.web.shell import back, changing, rendered
 
 routes = Routes()
 _PARTS: Final = (
@@ -30,6 +31,8 @@ def show_one_job(request: Request, job: Which) -> Response:
     """Show one job."""
     desk, payload = desk_of(request), sees_payload(request)
     found = desk.find(job)
+    if found.kind == BATCH:
+        return back(request, f"/batches/{found.uuid}")
     turns, happened = desk.panorama.turns(found.id), desk.panorama.happened(found.id)
     now = desk.look.store.now()
     over = found.state in TERMINAL

@@ -103,7 +103,7 @@ document.addEventListener("submit", async (event) => {
   button.disabled = true;
   try {
     const body = new URLSearchParams(new FormData(form, button));
-    const answer = await fetch(button?.formAction || form.action, { method: "POST", body, headers: { accept: "text/html" } });
+    const answer = await fetch(button?.getAttribute("formaction") || form.action, { method: "POST", body, headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const told = $(".toast", page)?.textContent ?? $("main p", page)?.textContent ?? "";
     if (answer.ok && new URL(answer.url).pathname !== location.pathname && button.matches(".sure .bad") && !form.matches(".bulk"))
