@@ -15,6 +15,7 @@ from timeball.core.dependencies import Rule
 from timeball.core.records import JobSpec, Turn
 from timeball.core.states import State
 from timeball.core.uniqueness import Unique
+from timeball.errors import UsageError
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.encoding import encode_specs
 
@@ -371,3 +372,22 @@ def test_of_many_those_in_other_hands_are_left_and_children_of_others_to_link(
     ledger.link(10)
     assert state(ledger, child.uuid) is State.SKIPPED
     assert state(ledger, whole.uuid) is State.CANCELLED
+
+
+def test_a_number_of_another_server_s_transaction_makes_no_ended_job_a_new_member(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,), whole = running(ledger, 1)
+    old = job()
+    ledger.submit([old])
+    ledger.connections.run("settle", **settle_of(worker, claim_all(ledger, worker)[0]))
+    # As after pg_restore on a server whose transactions are numbered from less.
+    session().run(
+        "UPDATE timeball.job SET xid = (pg_current_xact_id()::text::bigint + 1)::text::xid8"
+        " WHERE uuid = %s",
+        [old.uuid],
+    )
+    with pytest.raises(UsageError, match="was there before"):
+        ledger.connections.run("add_members", **added(whole, old))
+    ledger.connections.run("settle", **settle_of(worker, turn))
+    assert state(ledger, whole) is State.SUCCEEDED

@@ -55,9 +55,10 @@ BEGIN
 
     SELECT min(job.uuid::text) INTO v_wrong FROM timeball.job
     WHERE job.id = ANY (v_ids)
-      AND (job.kind = 'timeball.batch' OR job.xid <> pg_current_xact_id() AND NOT EXISTS (
-          SELECT FROM timeball.dependency AS edge
-          WHERE edge.child = v_batch AND edge.parent = job.id AND edge.rule = 'member'));
+      AND (job.kind = 'timeball.batch'
+        OR (job.xid <> pg_current_xact_id() OR age(job.xmin) > 0) AND NOT EXISTS (
+            SELECT FROM timeball.dependency AS edge
+            WHERE edge.child = v_batch AND edge.parent = job.id AND edge.rule = 'member'));
     IF v_wrong IS NOT NULL THEN
         RAISE EXCEPTION 'job % was there before, or is a batch: add new jobs to a batch', v_wrong
             USING ERRCODE = 'TB002';
