@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.client.jobs import add
@@ -208,3 +208,20 @@ def test_a_batch_is_submitted_by_no_name(client: tb.Client) -> None:
         client.submit("timeball.batch")
     with pytest.raises(UsageError, match="is no kind of job"):
         client.schedule("s", "timeball.batch", cron="@daily", tz="UTC")
+
+
+def test_a_job_that_was_added_just_before_a_cancel_is_cancelled_too(
+    client: tb.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.batch() as batch:
+        first = batch.submit(add, a=1)
+    late, close = [], client.store.close_batch
+
+    def add_and_close(uuid: UUID, *, stop: bool = False) -> bool:
+        if not late:  # somebody else, while the batch is being cancelled
+            late.append(client.get_batch(uuid).submit(add, a=2))
+        return close(uuid, stop=stop)
+
+    monkeypatch.setattr(client.store, "close_batch", add_and_close)
+    assert batch.cancel() == {CancelAnswer.CANCELLED: 2}
+    assert [handle.job().state for handle in (first, *late)] == [State.CANCELLED] * 2

@@ -190,12 +190,12 @@ class Batch:
         that run. To cancel a part, cancel a batch in it, or a job: what needs that is skipped.
         """
         answers: Counter[CancelAnswer] = Counter()
-        store, jobs = self.client.store, []
+        store = self.client.store
         for uuid, is_batch in store.batch_left(self.uuid):
             if is_batch:
                 store.close_batch(uuid, stop=True)
-            else:
-                jobs.append(uuid)
+        # Looked at again: until it was closed somebody may have added some.
+        jobs = [uuid for uuid, is_batch in store.batch_left(self.uuid) if not is_batch]
         for start in range(0, len(jobs), _CANCELLED_MAX):
             part = jobs[start : start + _CANCELLED_MAX]
             done = store.cancel_many(part)
