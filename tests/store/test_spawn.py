@@ -310,3 +310,18 @@ def test_a_batch_of_nothing_that_is_spawned_is_not_waited_for(world: World) -> N
     world.store.link(10)
     assert world.state(turn) is State.PENDING
     assert world.violations() == []
+
+
+def test_who_ran_before_its_time_and_has_spawned_does_not_wait_for_it_again(world: World) -> None:
+    worker = world.worker()
+    job = world.submit(run_at=world.later(1_000))
+    world.store.cancel(job)
+    world.store.revive([job])
+    (turn,) = world.claim(worker)
+    world.store.spawn(worker, awaiting(turn, spec()))
+    (child,) = world.claim(worker)
+    world.settle(worker, end(child))
+    assert world.state(job) is State.PENDING
+    (last,) = world.claim(worker)
+    world.settle(worker, end(last))
+    assert world.state(job) is State.SUCCEEDED

@@ -177,8 +177,9 @@ class MemoryGraph(ABC):
         return ends[-1][0] if ends else None
 
     def _set_free(self, row: Row) -> None:
+        has_run = row.held_for == SPAWNED  # revived, perhaps, before its instant
         self._let_go(row)
-        if row.first_at is not None and row.first_at > self._clock():
+        if not has_run and row.first_at is not None and row.first_at > self._clock():
             move(row, Event.RELEASE, State.SCHEDULED)
             self._hold(row, run_at=row.first_at)
         else:

@@ -17,7 +17,11 @@ BEGIN
     END IF;
     v_later := array(
         SELECT job.id FROM timeball.job
-        WHERE job.id = ANY (p_jobs) AND job.run_at > timeball.now() ORDER BY job.id);
+        WHERE job.id = ANY (p_jobs) AND job.run_at > timeball.now()
+          AND (  -- who has spawned has run already, revived before its instant
+              SELECT held.reason FROM timeball.held WHERE held.job_id = job.id
+          ) IS DISTINCT FROM 'spawned'
+        ORDER BY job.id);
     UPDATE timeball.held AS child SET state = 'scheduled', reason = NULL,
         run_at = (SELECT job.run_at FROM timeball.job WHERE job.id = child.job_id),
         all_left = NULL, one_left = NULL, one_met = NULL, lost = NULL
