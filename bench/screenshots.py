@@ -92,6 +92,7 @@ def pages(client: Client) -> dict[str, str]:
         "schedule": "/schedules/ping-hook",
         "workers": "/workers",
         "limits": "/limits",
+        "doctor": "/doctor",
         "record": "/record",
         "login": "/login",
         "trouble": "/jobs/999999999",

@@ -69,6 +69,7 @@ NAVIGATION: Final = (
     Entry("schedules", "Schedules", "schedules", "s"),
     Entry("workers", "Workers", "workers", "w"),
     Entry("limits", "Limits", "limits", "l"),
+    Entry("doctor", "Doctor", "doctor", "c", Scope.OPERATE),
     Entry("record", "Record", "record", "r", Scope.ADMIN),
 )
 

@@ -7,6 +7,7 @@ from typing import Final
 from timeball.web.pages import (
     batches,
     dependencies,
+    doctor,
     job,
     jobs,
     limits,
@@ -22,7 +23,7 @@ ROUTES: Final = tuple(
     route
     for module in (
         *(overview, jobs, job, batches, dependencies, queues, schedules, workers, limits, record),
-        login,
+        *(doctor, login),
     )
     for route in module.routes.declared
 )
