@@ -269,7 +269,10 @@ def _deadline(expires_at: object, run_at: object) -> datetime | None:
 def _aware(name: str, given: object) -> datetime:
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise UsageError(f"{name} is {given!r}: pass an aware datetime, such as datetime.now(UTC)")
-    return given.astimezone(UTC)
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise UsageError(f"{name} is {given!r}: pass one of the years 1 to 9999 in UTC") from None
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -95,13 +95,17 @@ class _Exchange:
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self._size, self._whole = 0, False
+        self._until: float | None = None
         self._begun = False
 
     async def receive(self) -> Message:
         if self._whole:
             return await self._receive()  # waits until the client goes
+        if self._until is None:  # for the whole body: drop by drop, one would take for ever
+            self._until = asyncio.get_running_loop().time() + BODY_S
         try:
-            message = await asyncio.wait_for(self._receive(), BODY_S)
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
         except TimeoutError:
             raise Problem(408, f"the body did not arrive within {BODY_S:.0f} s") from None
         self._size += len(message.get("body", b""))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
+from psycopg.errors import InsufficientPrivilege
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.responses import Response
@@ -102,6 +103,9 @@ def problem_of(error: Exception) -> Problem:
             # The driver's own words may hold SQL, and where the database is.
             text = "the database does not answer, or this takes it longer than 2 seconds"
             return Problem(503, text, headers={"Retry-After": "2"})
+        case UsageError(__cause__=InsufficientPrivilege()):
+            text = "the database does not let the dashboard's user do this: see `timeball db roles`"
+            return Problem(503, text)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
     if status is None:
         return Problem(500, "this is a defect of Timeball: its log says more")

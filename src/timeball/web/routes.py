@@ -157,9 +157,10 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
 
 def _to_login(request: Request) -> Response:
     """Return the way to where one signs in, and back from there."""
-    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    following = urlencode({"next": here if request.method == "GET" else "/"})
-    root = desk_of(request).base_path + request.scope.get("root_path", "")
+    base_path = desk_of(request).base_path
+    root = base_path + request.scope.get("root_path", "")
+    here = base_path + request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    following = urlencode({"next": here if request.method == "GET" else f"{root}/"})
     return RedirectResponse(f"{root}/login?{following}", 303)
 
 

@@ -41,7 +41,7 @@ _TOLD: Final = {
     "set": "From now on.",
     "refused": "Refused: the job is not in a state that allows it. Nothing was changed.",
     "nothing": "There was nothing to start again.",
-    "some": "Some were refused, for their state does not allow it; the others were changed.",
+    "some": "Some were refused, for their state, or are gone; the others were changed.",
     "all": "All of them were changed.",
     "none": "Nothing was ticked.",
 }
@@ -199,11 +199,15 @@ def _environment() -> Environment:
     return environment
 
 
-@cache
 def asset_bytes(name: str) -> bytes | None:
     """Return a file that pages need; None where there is none of that name."""
-    found = {each.name: each for each in (files(__package__) / "static").iterdir()}
-    return found[name].read_bytes() if name in found else None
+    return _assets().get(name)
+
+
+@cache
+def _assets() -> dict[str, bytes]:
+    # All at once: a cache by name would keep every name that a stranger thinks of.
+    return {each.name: each.read_bytes() for each in (files(__package__) / "static").iterdir()}
 
 
 @cache

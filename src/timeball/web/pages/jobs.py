@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from timeball.core.states import State
+from timeball.errors import JobNotFound
 from timeball.web.api.jobs import cancel, counted, delete, revive
 from timeball.web.desk import desk_of
 from timeball.web.problems import Problem
@@ -61,7 +62,7 @@ def _of_each(change: Callable[[Request, str], str]) -> Callable[..., str]:
         for job in ticked:
             try:
                 change(request, job)
-            except Problem:
+            except (Problem, JobNotFound):
                 refused += 1
         return "none" if not ticked else "some" if refused else "all"
 

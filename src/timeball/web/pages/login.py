@@ -34,7 +34,7 @@ _YEAR_S: Final = 31_536_000
 @routes.get("/login", Scope.OPEN)
 def show_login(request: Request) -> Response:
     """Ask for a token."""
-    following = request.query_params.get("next", "/")
+    following = request.query_params.get("next", "")
     return rendered(request, "login", title="Sign in", next=following, wrong=False)
 
 
@@ -44,7 +44,7 @@ async def sign_in(request: Request) -> Response:
     fields = await fields_of(request)
     gate = desk_of(request).gate
     token = gate.tokens.of(fields.get("token", [""])[0].strip())
-    following = _own_path(fields.get("next", ["/"])[0])
+    following = _own_path(fields.get("next", [""])[0], f"{base_of(request)}/")
     if token is None:
         page = {"title": "Sign in", "next": following, "wrong": True}
         return rendered(request, "login", status=400, **page)
@@ -97,7 +97,7 @@ def _set(
     )
 
 
-def _own_path(text: str) -> str:
-    """Return a path of this site; anything else leads to the overview."""
-    fine = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
-    return text if fine and "\\" not in text else "/"
+def _own_path(text: str, overview: str) -> str:
+    """Return a path of this application; anything else leads to the overview."""
+    fine = text.startswith(overview) and not text.startswith("//") and text.isprintable()
+    return text if fine and "\\" not in text else overview
