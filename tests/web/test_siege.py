@@ -63,7 +63,7 @@ def everything(browser: Browser, names: dict[str, str]) -> Iterator[tuple[str, s
 
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.OPERATE, Scope.SUBMIT])
 def test_no_address_at_all_shows_a_payload_to_who_may_not_see_it(
-    app: Any, canaries: dict[str, str], scope: Scope
+    app: Any, canaries: dict[str, str], scope: Any
 ) -> None:
     found = everything(Browser(app, TEXTS[scope]), canaries)
     assert [path for path, text in found if "canary" in text] == []
@@ -243,9 +243,18 @@ def asked(app: Any, receive: Any, path: str = "/api/v1/jobs") -> int:
     kind = (b"content-type", b"application/json")
     headers = [(b"host", b"localhost"), (b"authorization", token), kind]
     scope = {
-        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http"},
-        **{"method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""},
-        **{"headers": headers, "client": LOCAL, "server": HERE, "root_path": ""},
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "client": LOCAL,
+        "server": HERE,
+        "root_path": "",
     }
     asyncio.run(asyncio.wait_for(app(scope, receive, send), 30))
     return int(sent[0]["status"])
