@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from threading import Lock, Thread
 from typing import Any, Final, Generic
@@ -113,6 +114,9 @@ class EventLoop(Generic[A]):
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
+        self._helpers = ThreadPoolExecutor(thread_name_prefix="asyncio")
+        """The loop's own, for what its coroutines have threads do; there are none before that."""
+
         self._closing = False
         self.strands: Strands[A] | None = None
 
@@ -141,6 +145,7 @@ class EventLoop(Generic[A]):
     def _open(self) -> tuple[asyncio.AbstractEventLoop, Strands[A]]:
         if self._loop is None or self.strands is None:
             self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(self._helpers)
             self.strands = Strands(self._loop, self._after, self._broken)
             self._thread = Thread(
                 target=self._run, args=(self._loop,), name="timeball-loop", daemon=True
@@ -161,4 +166,8 @@ class EventLoop(Generic[A]):
         if leftovers:
             loop.run_until_complete(asyncio.wait(leftovers, timeout=_LEFTOVERS_S))
         loop.run_until_complete(loop.shutdown_asyncgens())
+        # In a thread, for what never returns is left behind.
+        ending = Thread(target=self._helpers.shutdown, daemon=True)
+        ending.start()
+        ending.join(_LEFTOVERS_S)
         loop.close()
