@@ -8,6 +8,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from tests.store.postgres.sessions import Session, jobs_json, settle_of
+from tests.store.postgres.test_batch_races import many
 from tests.store.postgres.test_dependency_races import child_json, running, state
 
 from timeball.core.states import State
@@ -35,7 +36,7 @@ def test_a_child_whose_parent_is_deleted_while_it_is_submitted_is_not_lost(
     assert state(ledger, child) is State.PENDING
 
 
-def test_who_ends_a_parent_and_who_deletes_its_cancelled_children_go_in_one_order(
+def test_who_ends_a_parent_and_who_deletes_its_cancelled_children_meet_nowhere(
     ledger: PostgresStore, session: Make
 ) -> None:
     worker, (turn,) = running(ledger, 1)
@@ -50,14 +51,36 @@ def test_who_ends_a_parent_and_who_deletes_its_cancelled_children_go_in_one_orde
     for child in children:
         assert ledger.cancel(child) == "cancelled"
 
-    blocker, deletion, end = session().begin(), session(), session()
+    blocker, end = session().begin(), session()
     blocker.run("SELECT FROM timeball.dependency ORDER BY child OFFSET 1 LIMIT 1 FOR UPDATE")
-    deletion.run("SET enable_indexscan = off")  # the plan that reads in the order on disk
-    deletion.blocks("SELECT timeball.delete_jobs(%s::uuid[])", [children])
     end.verb_blocks("settle", **settle_of(worker, turn))
+    answers = session().run("SELECT (timeball.delete_jobs(%s::uuid[])).answer", [children])
+    assert ("refused",) in answers
     blocker.rollback()
-    assert len(deletion.answer()) == 3
     assert end.answer() == [(["accepted"],)]
+    assert ledger.delete(children)[answers.index(("refused",))] == "deleted"
+
+
+def test_who_ends_two_parents_and_who_deletes_their_cancelled_children_do_not_wait_for_each_other(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (one, two) = running(ledger, 2)
+    children = [child_json(two.uuid), child_json(one.uuid), child_json(one.uuid)]
+    for _, text in children:
+        session().verb("submit", jobs=text)
+    assert ledger.link(10) == 3
+    gone = [child for child, _ in children[:2]]
+    assert [ledger.cancel(child) for child in gone] == ["cancelled"] * 2
+    blocker, end = session().begin(), session()
+    blocker.run("SELECT FROM timeball.dependency ORDER BY child DESC LIMIT 1 FOR UPDATE")
+    # It has decided the edge to the second child, and that to the first is still ahead.
+    end.verb_blocks("settle", **many(worker, [one, two]))
+    deletion = session().begin()
+    answers = deletion.run("SELECT (timeball.delete_jobs(%s::uuid[])).answer", [gone])
+    assert answers == [("deleted",), ("refused",)]
+    blocker.rollback()
+    deletion.commit()
+    assert end.answer() == [(["accepted", "accepted"],)]
 
 
 def test_what_a_job_has_deferred_is_checked_before_a_scheduler_lock_is_taken(

@@ -151,6 +151,7 @@ PARTS: Final = (
         "check_cycle",
         "check_depth",
         "decide_edges",
+        "deletable",
         "disown",
         "durable",
     ),

@@ -26,6 +26,7 @@ BEGIN
             SELECT FROM timeball.dependency AS edge
             WHERE edge.parent = known.id AND edge.decided_at IS NULL)
         AND NOT timeball.is_in_batch(known.id));
+    v_ended := timeball.deletable(v_ended);
     PERFORM timeball.erase(v_ended);
     RETURN QUERY
     SELECT known.uuid, CASE WHEN known.id = ANY (v_ended) THEN 'deleted' ELSE 'refused' END

@@ -1,5 +1,5 @@
--- Delete jobs with all that is known of them. Their rows must be locked, and they must have
--- ended. What is left is how far deletions have come: `settle` looks whether what it was told
+-- Delete jobs with all that is known of them. Their rows and edges must be locked, and they must
+-- have ended. What is left is how far deletions have come: `settle` looks whether what it was told
 -- about a job up to there is about one that still exists.
 --
 -- An entry may still be ahead of its lane's cursor: a claim reads entries and endings in one

@@ -29,7 +29,7 @@ BEGIN
         WHERE job.id = ANY (timeball.overdue(v_jobs, p_succeeded_s, p_others_s))
         ORDER BY job.id
         FOR UPDATE SKIP LOCKED);
-    v_jobs := timeball.overdue(v_jobs, p_succeeded_s, p_others_s);
+    v_jobs := timeball.deletable(timeball.overdue(v_jobs, p_succeeded_s, p_others_s));
     PERFORM timeball.erase(v_jobs);
     o_deleted := cardinality(v_jobs);
     IF v_more IS NOT TRUE THEN
