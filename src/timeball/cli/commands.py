@@ -40,6 +40,7 @@ COMMANDS: Final = MappingProxyType(
         "cron": "Say when schedules run, and why then.",
         "batch": "Run many calls in this process; look after batches; draw how they went.",
         "db": "Start, stop and look after the database.",
+        "doctor": "Say what is wrong with the database, and what mends it.",
         "audit": "Prove from the record that no job was lost and none ran twice.",
         "certify": "Attack every promise with faults, and tell whether it held.",
     }
