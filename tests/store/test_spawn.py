@@ -325,3 +325,22 @@ def test_who_ran_before_its_time_and_has_spawned_does_not_wait_for_it_again(worl
     (last,) = world.claim(worker)
     world.settle(worker, end(last))
     assert world.state(job) is State.SUCCEEDED
+
+
+def test_what_an_earlier_life_spawned_and_has_failed_is_not_held_against_the_next(
+    world: World,
+) -> None:
+    worker = world.worker()
+    turn = world.start(worker)
+    world.store.spawn(worker, awaiting(turn, spec()))
+    (bad,) = world.claim(worker)
+    world.settle(worker, end(bad, Ending.FAILED))
+    (last,) = world.claim(worker)
+    world.settle(worker, end(last, Ending.FAILED, reason="spawned"))
+    world.store.revive([turn.uuid])
+    (again,) = world.claim(worker)
+    world.store.spawn(worker, awaiting(again, spec()))
+    (good,) = world.claim(worker)
+    world.settle(worker, end(good))
+    (last,) = world.claim(worker)
+    assert last.awaited == Awaited(None, None)

@@ -69,6 +69,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
             del row.endings[said.turn]
             raise
         self._add_all(specs, uuids)
+        self._untie(row)
         for uuid in uuids:
             self._tie(row, uuid, known)
         left = sum(tie.spawned and tie.decided_at is None for tie in row.ties.values())
@@ -90,6 +91,13 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
             if comes_after(spec):
                 self._join(row, stands_for, new)
             new.add(row.id)
+
+    def _untie(self, row: Row) -> None:
+        """Forget what a job spawned before it was revived."""
+        for job in [job for job, tie in row.ties.items() if tie.spawned]:
+            del row.ties[job]
+            if job in self._children:
+                self._children[job].remove(row)
 
     def _tie(self, row: Row, uuid: UUID, known: Collection[UUID]) -> None:
         """Have a job wait for one that it spawns; whether one that was there has ended is asked."""

@@ -36,15 +36,14 @@ BEGIN
         RAISE EXCEPTION 'has ended' USING ERRCODE = 'TB007';
     END IF;
 
-    -- Who just ends what was spawned before a revival may have looked already: `link` looks again.
-    UPDATE timeball.dependency AS edge SET linked_at = NULL
-    FROM (
+    -- What it spawned before a revival, and does not name again, is no concern of this life.
+    DELETE FROM timeball.dependency AS edge USING (
         SELECT old.child, old.parent FROM timeball.dependency AS old
-        WHERE old.child = p_job AND old.spawned AND old.decided_at IS NULL
+        WHERE old.child = p_job AND old.spawned AND old.parent <> ALL (p_spawned)
         ORDER BY old.child, old.parent
-        FOR NO KEY UPDATE
-    ) AS open
-    WHERE edge.child = open.child AND edge.parent = open.parent;
+        FOR UPDATE
+    ) AS gone
+    WHERE edge.child = gone.child AND edge.parent = gone.parent;
     -- An edge that was decided for an earlier turn, before a revival, counts again.
     INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, linked_at, spawned)
     SELECT p_job, job.id, job.uuid, 'all_done',
