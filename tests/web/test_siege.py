@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 from uuid import uuid4
 
@@ -200,6 +201,22 @@ def test_a_name_of_signs_breaks_neither_metrics_nor_links_nor_headers(
     lines = admin.get("/metrics").text.splitlines()
     labelled = r'\w+(\{(\w+="([^"\\]|\\[\\n"])*",?)*\})? [-+.e\d]+'
     assert [line for line in lines if line[0] != "#" and not re.fullmatch(labelled, line)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a%20b", "50 %", "%2520", "kind:x state:failed", "a+b&c#d"]
+)
+def test_a_link_to_the_jobs_of_a_name_finds_them_and_no_others(
+    client: Client, admin: Browser, name: str
+) -> None:
+    client.submit(name, queue=name)
+    client.submit("a", queue="a")
+    client.schedule("s", name, cron="@daily", tz="UTC")
+    for path, word in (("/", "queue"), ("/queues", "queue"), ("/schedules/s", "kind")):
+        links = re.findall(rf'href="(/jobs\?q={word}:[^"]*)"', admin.get(path).text)
+        rows = [re.findall(r'<tr id="(j\d+)"', admin.get(unescape(link)).text) for link in links]
+        assert ["j1"] in rows, path
+        assert all(len(found) <= 1 for found in rows)  # a queue of schedules has none
 
 
 def test_a_ticked_job_that_is_gone_does_not_spare_the_others(

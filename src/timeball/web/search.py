@@ -28,29 +28,34 @@ def understood(text: str) -> Search:
     """Return what was meant by words such as ``state:failed queue:mail``, or a number or uuid."""
     only: dict[str, Any] = {}
     job, faults = None, []
-    for word in text.split()[:20]:
-        name, mark, value = word.partition(":")
+    for written in text.split()[:20]:
+        name, mark, value = written.partition(":")
         if not mark:
-            name, value = ("id" if _is_id(word) else "kind"), word
+            name, value = ("id" if _is_id(written) else "kind"), written
         if name == "id" and _is_id(value):
             job = value
         elif name == "state" and value in set(State):
             only["state"] = State(value)
         elif name in {"queue", "kind"} and 0 < len(value.encode()) <= 256:  # noqa: PLR2004 - of a name
-            only[name] = value
+            only[name] = value.replace("%20", " ").replace("%25", "%")
         else:
-            faults.append(_fault(word, name))
+            faults.append(_fault(written, name))
     return Search(only, job, tuple(faults))
 
 
-def _fault(word: str, name: str) -> str:
+def word(name: object) -> str:
+    """Return a name as one word of a search, which ends at a space."""
+    return str(name).replace("%", "%25").replace(" ", "%20")
+
+
+def _fault(written: str, name: str) -> str:
     match name:
         case "state":
-            return f"{word}: write one of {', '.join(State)}"
+            return f"{written}: write one of {', '.join(State)}"
         case "id":
-            return f"{word}: write a job's number or uuid"
+            return f"{written}: write a job's number or uuid"
         case _:
-            return f"{word}: write {', '.join(f'{each}:' for each in WORDS)}"
+            return f"{written}: write {', '.join(f'{each}:' for each in WORDS)}"
 
 
 def _is_id(text: str) -> bool:

@@ -22,6 +22,7 @@ from timeball.web.desk import caller_of, desk_of
 from timeball.web.gate import Caller, Proof
 from timeball.web.problems import TITLES, Problem, problem_of
 from timeball.web.scopes import Scope
+from timeball.web.search import word
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "timeball_theme"
@@ -193,6 +194,7 @@ def _environment() -> Environment:
         pretty=wording.pretty,
         flat=wording.flat,
         hidden=redacted,
+        word=word,
         segment=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(may_happen=wording.may, step=wording.step)
