@@ -11,14 +11,14 @@ from urllib.parse import quote
 import pytest
 from tests.store.postgres.sessions import worker_of
 from tests.web.asgi import Answer, Browser
-from tests.web.conftest import TEXTS, path_of
+from tests.web.conftest import TEXTS, TOKENS, path_of
 from tests.web.test_api import ended
 
 from timeball.client import Client
 from timeball.core.notes import Line, Note
 from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
-from timeball.web import Scope
+from timeball.web import Scope, create_app
 from timeball.web.app import ROUTES
 from timeball.web.sessions import COOKIE
 
@@ -216,6 +216,29 @@ def test_a_session_cookie_is_secure_where_the_connection_is(app: Any) -> None:
     browser = Browser(app, scheme="https")
     signed = browser.form("/login", token=TEXTS[Scope.READ])
     assert "Secure" in signed.header("set-cookie").split("; ")
+
+
+@pytest.mark.parametrize(
+    ("host", "site", "secure"),
+    [
+        ("jobs.example", "same-origin", True),  # behind a proxy that ends TLS
+        ("jobs.example:8642", None, False),
+        ("localhost:8642", "same-origin", False),
+        ("[::1]:8642", "same-origin", False),
+    ],
+)
+def test_a_session_cookie_is_secure_where_the_browser_sees_tls(
+    client: Client, host: str, site: str | None, *, secure: bool
+) -> None:
+    app = create_app(client, tokens=TOKENS, hosts=["jobs.example"])
+    headers = {"host": host, "origin": f"https://{host}"}
+    if site is not None:
+        headers["sec-fetch-site"] = site
+    body = f"token={TEXTS[Scope.READ]}".encode()
+    cookie = Browser(app).ask("POST", "/login", body, headers).header("set-cookie")
+    assert cookie
+    assert ("Secure" in cookie.split("; ")) == secure
+    app.state.desk.look_connections.close()
 
 
 # Mounting, weight, links ------------------------------------------------------------------------

@@ -91,10 +91,19 @@ def _set(
         value,
         max_age=age_s,
         path=base_of(request) or "/",
-        secure=request.url.scheme == "https",
+        secure=_is_over_tls(request),
         httponly=not script,
         samesite="strict",
     )
+
+
+def _is_over_tls(request: Request) -> bool:
+    """Return whether the browser sees TLS, also where a proxy ends it.
+
+    Browsers send Sec-Fetch-Site over TLS and to their own machine, and otherwise not.
+    """
+    local = request.url.hostname in {"localhost", "127.0.0.1", "::1"}
+    return request.url.scheme == "https" or (not local and "sec-fetch-site" in request.headers)
 
 
 def _own_path(text: str, overview: str) -> str:
