@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from psycopg.errors import InsufficientPrivilege
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.responses import Response
@@ -49,6 +48,9 @@ TITLES: Final = MappingProxyType(
 )
 
 _FULL: Final = 429
+_DENIED: Final = "42501"
+"""What PostgreSQL calls a lack of privilege; its words name tables."""
+
 _STATUSES: Final = (
     (JobNotFound, 404),
     (ScheduleNotFound, 404),
@@ -103,7 +105,7 @@ def problem_of(error: Exception) -> Problem:
             # The driver's own words may hold SQL, and where the database is.
             text = "the database does not answer, or this takes it longer than 2 seconds"
             return Problem(503, text, headers={"Retry-After": "2"})
-        case UsageError(__cause__=InsufficientPrivilege()):
+        case UsageError() if getattr(error.__cause__, "sqlstate", None) == _DENIED:
             text = "the database does not let the dashboard's user do this: see `timeball db roles`"
             return Problem(503, text)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
