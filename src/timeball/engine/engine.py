@@ -66,12 +66,11 @@ class Engine:
         runner: Where callables run that are no coroutines; None for the slots' own threads.
     """
 
-    _changes_max = CHANGES
-
     def __init__(self, options: Options, handle: type[Work], runner: Runner | None) -> None:
         self.options = options
         self.clock_ns: Callable[[], int] = options.clock_ns or time.monotonic_ns
         self.uuid: UUID = chance.new_uuid()
+        self._changes_max = CHANGES
         self.heard: dict[Work, Progress] = {}  # how far jobs say that they are
         self._named: dict[str, Work] = {}
         """Jobs with an id of the submitter's; claimed before the job is taken in."""
