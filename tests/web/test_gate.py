@@ -147,6 +147,11 @@ def test_without_tokens_only_this_machine_is_let_in(
     assert browser.get("/api/v1/counts").status == status
 
 
+@pytest.mark.parametrize("header", ["forwarded", "via", "x_forwarded_for", "x_real_ip"])
+def test_a_proxy_on_this_machine_is_not_taken_for_it(local: Browser, header: str) -> None:
+    assert local.get("/api/v1/counts", **{header: "203.0.113.7"}).status == 401
+
+
 def test_a_store_in_memory_is_no_database() -> None:
     with pytest.raises(UsageError, match="PostgreSQL"):
         create_app(Client(MemoryStore(now)))

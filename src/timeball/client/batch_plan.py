@@ -38,8 +38,8 @@ class Plan:
     ) -> None:
         if unknown := options.keys() - _OPTIONS:
             raise UsageError(f"{', '.join(sorted(unknown))}: not an option of a batch")
-        if len(name) > NAME_MAX or "\0" in name:
-            raise UsageError(f"name is {name!r:.80}: write {NAME_MAX} characters at most, no NUL")
+        if len(name) > NAME_MAX or not name.isprintable():
+            raise UsageError(f"name is {name!r:.80}: write {NAME_MAX} printable characters at most")
         self.uuid = uuid
         self.is_inner = is_inner
         self.dropped = False

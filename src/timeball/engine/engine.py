@@ -66,11 +66,13 @@ class Engine:
         runner: Where callables run that are no coroutines; None for the slots' own threads.
     """
 
+    _changes_kept = 0
+    """Of why slots are idle, after some were forgotten."""
+
     def __init__(self, options: Options, handle: type[Work], runner: Runner | None) -> None:
         self.options = options
         self.clock_ns: Callable[[], int] = options.clock_ns or time.monotonic_ns
         self.uuid: UUID = chance.new_uuid()
-        self._changes_max = CHANGES
         self.heard: dict[Work, Progress] = {}  # how far jobs say that they are
         self._named: dict[str, Work] = {}
         """Jobs with an id of the submitter's; claimed before the job is taken in."""
@@ -311,14 +313,14 @@ class Engine:
             self.heard.pop(old, None)
             if isinstance(old.id, str):
                 del self._named[old.id]
-        if len(self.agenda.idleness) >= self._changes_max:
+        # Twice what was left: what looking costs stays in proportion to what there was to do.
+        if len(self.agenda.idleness) >= max(CHANGES, 2 * self._changes_kept):
             self._forget_idleness()
 
     def _forget_idleness(self) -> None:
         arriving = (each for each in self.agenda.inbox.copy() if isinstance(each, Work))
         self.agenda.idleness.forget(first_ready_ns([*self.agenda.jobs.values(), *arriving]))
-        # Twice what is left: so what looking costs stays in proportion to what there was to do.
-        self._changes_max = max(CHANGES, 2 * len(self.agenda.idleness))
+        self._changes_kept = len(self.agenda.idleness)
 
     def breaks(self) -> None:
         """Say that a bug of ours has ended a worker: whoever waits is told."""

@@ -17,6 +17,9 @@ from timeball.web.tokens import Token, Tokens
 SAFE: Final = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
 
+_RELAYED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
+"""Headers of which a proxy on this machine, whose callers are anywhere, sets one or other."""
+
 _TOKEN_MAX: Final = 256
 _FORMS: Final = frozenset(
     {"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"}
@@ -101,6 +104,8 @@ class Gate:
 
 def _is_local(request: Request) -> bool:
     """Return whether only this machine can have sent a request."""
+    if any(name in request.headers for name in _RELAYED):
+        return False
     here, there = request.scope.get("server"), request.scope.get("client")
     if here is not None and here[1] is None:
         return there is None  # a Unix socket has no port, and its clients no address
