@@ -126,7 +126,7 @@ def test_a_batch_is_not_edited_from_outside(client: tb.Client) -> None:
         pass
     with pytest.raises(UsageError, match="not an option of a batch"):
         client.batch(queue="q")
-    with pytest.raises(UsageError, match="256 characters"):
+    with pytest.raises(UsageError, match="256 printable characters"):
         client.batch("n" * 257)
     with pytest.raises(UsageError, match="leave connection out"):
         batch.submit(add, a=1, connection=object())

@@ -74,6 +74,9 @@ class Loop:
         """Call nothing any more."""
         self._closed = True
 
+    def set_default_executor(self, executor: object) -> None:
+        """Never use it: what its threads would do, the stepper's own do."""
+
     def is_closed(self) -> bool:
         """Whether it was closed."""
         return self._closed
