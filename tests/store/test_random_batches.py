@@ -7,7 +7,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.store.batches import BAD, GOOD, OFF, batch, job
 from tests.store.postgres_world import postgres_world
@@ -116,9 +116,14 @@ def story(world: World, chance: random.Random) -> None:
     assert world.violations() == []
 
 
-@given(st.randoms(use_true_random=False))
-def test_a_batch_in_memory_ends_with_all_in_it_and_as_they_say(chance: random.Random) -> None:
-    story(memory_world(), chance)
+SEEDS = st.integers(0, 2**32)
+"""What is drawn depends on what a server hands out first, which Hypothesis must not look into."""
+
+
+@given(SEEDS)
+@example(42502)  # a batch that has succeeded waits again for what was ruled out in it
+def test_a_batch_in_memory_ends_with_all_in_it_and_as_they_say(seed: int) -> None:
+    story(memory_world(), random.Random(seed))
 
 
 @pytest.mark.slow
@@ -126,9 +131,10 @@ def test_a_batch_in_postgres_ends_with_all_in_it_and_as_they_say(dsn: str) -> No
     world = postgres_world(dsn)
 
     @settings(max_examples=25)
-    @given(st.randoms(use_true_random=False))
-    def check_story(chance: random.Random) -> None:
-        story(world, chance)
+    @given(SEEDS)
+    @example(42502)
+    def check_story(seed: int) -> None:
+        story(world, random.Random(seed))
 
     try:
         check_story()

@@ -202,7 +202,8 @@ def _successions(job: Ledger) -> Iterator[str]:
 def _revivals(job: Ledger) -> Iterator[str]:
     for turn, revival in job.revivals.items():
         end, at = job.endings.get(turn), _at(revival.at)
-        if end is None or FINAL_STATE.get(end.ending) not in sources(Event.REVIVE):
+        may = end and FINAL_STATE.get(end.ending) in sources(Event.REVIVE)
+        if end is None or not (may or end.reason == MEMBERS):  # a batch, however it has ended
             how = "had not ended" if end is None else f"ended {end.ending}"
             yield f"was revived at {at} after turn {turn}, which {how}"
         elif revival.at < end.at - job.slack_s:

@@ -143,7 +143,10 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
         return ReviveAnswer.REVIVED
 
     def _begin_anew(self, row: Row, state: State) -> None:
-        move(row, Event.REVIVE, state)
+        if row.spec.kind == BATCH:  # which waits for its jobs again, however it has ended
+            row.state = state
+        else:
+            move(row, Event.REVIVE, state)
         row.revivals.append(RevivalRecord(row.turn, self._clock().timestamp()))
         row.turn += 1
         row.tally = row.forgiven = row.tally._replace(delay_s=0.0)
