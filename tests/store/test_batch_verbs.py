@@ -269,6 +269,30 @@ def test_the_batches_above_wait_too_and_those_after_an_inner_one(world: World) -
     assert world.state(outer.uuid) is State.SUCCEEDED
 
 
+def test_a_batch_that_has_succeeded_waits_again_and_what_came_after_it_ran_once(
+    world: World,
+) -> None:
+    bad, good = job(), job()
+    ruled_out = job(bad.uuid)
+    inner, failed = batch(good, ruled_out), batch(bad)
+    after = job(inner.uuid)
+    alert = job(inner.uuid, rule=Rule.ONE_FAILED)
+    outer = batch(inner, failed, after, alert)
+    submit(world, bad, good, ruled_out, inner, failed, after, alert, outer)
+    finish(world, BAD, GOOD)
+    finish(world, GOOD)
+    assert (world.state(inner.uuid), world.state(after.uuid)) == (State.SUCCEEDED, State.SUCCEEDED)
+    assert retry(world, outer.uuid) == 3  # the alert too, which the first end had ruled out
+    assert {world.state(each.uuid) for each in (inner, alert, outer)} == {State.WAITING}
+    finish(world, GOOD)
+    finish(world, BAD)
+    assert (world.state(inner.uuid), world.state(alert.uuid)) == (State.FAILED, State.PENDING)
+    assert (world.state(after.uuid), world.job(after.uuid).turn) == (State.SUCCEEDED, 1)
+    finish(world, GOOD)
+    assert world.state(outer.uuid) is State.FAILED
+    assert world.violations() == []
+
+
 def test_a_part_that_is_not_as_it_was_is_left_alone(world: World) -> None:
     bad = job()
     whole = batch(bad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.store.batches import BAD, GOOD, OFF, batch, finish, job, submit
@@ -139,6 +139,31 @@ def test_a_batch_of_batches_ends_with_the_last_of_all(world: World, ending: Endi
     assert world.state(outer.uuid).value == ending.value
     assert world.state(done.uuid) is State.PENDING
     assert world.state(good.uuid) is (State.PENDING if ending is GOOD else State.SKIPPED)
+
+
+def test_many_batches_that_end_in_one_settlement_end_each_by_its_own(world: World) -> None:
+    specs: list[JobSpec] = []
+    wanted: dict[UUID, State] = {}
+    for ending in (GOOD, BAD, GOOD, OFF, GOOD):
+        # Each with what ends by it, before the next: found late, and due first.
+        member = job()
+        inner = batch(member)
+        around = batch(inner)
+        no = job(around.uuid, rule=Rule.ONE_FAILED if ending is GOOD else Rule.ALL_SUCCESS)
+        of_it = batch(no)
+        specs += [member, inner, around, no, of_it]
+        state = State(ending.value)
+        wanted |= {each.uuid: state for each in (member, inner, around)}
+        wanted |= {each.uuid: State.SKIPPED for each in (no, of_it)}
+    specs.append(batch(*(each for each in specs if each.kind == BATCH)))
+    wanted[specs[-1].uuid] = State.FAILED
+    submit(world, *specs)
+    worker = world.worker()
+    turns = world.claim(worker)
+    endings = [Ending(wanted[turn.uuid].value) for turn in turns]
+    world.settle(worker, *(end(turn, how) for turn, how in zip(turns, endings, strict=True)))
+    assert {uuid: world.state(uuid) for uuid in wanted} == wanted
+    assert world.violations() == []
 
 
 def test_one_batch_comes_after_another(world: World) -> None:

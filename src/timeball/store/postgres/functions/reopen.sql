@@ -1,7 +1,7 @@
 -- event: revive (failed, cancelled, skipped -> pending, waiting)
 -- Start ended jobs of a batch again, each once those of them that it comes after have ended, and
--- have the batches wait that they are in. Returns done; changed, where a job is not as it was any
--- more at its turn; busy, where others were in the way: try again.
+-- have the batches wait that they are in, those that have succeeded too. Returns done; changed, where
+-- a job is not as it was any more at its turn; busy, where others were in the way: try again.
 --
 -- Takes the graph lock alone, as `link` does: nobody ends a job meanwhile. It waits for nothing long,
 -- because who settles waits behind it.
