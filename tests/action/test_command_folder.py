@@ -142,6 +142,7 @@ def test_a_folder_that_is_there_already_is_not_taken(base: Path) -> None:
     end = run(Command(argv=(SH, "-c", "true"), cwd=str(base / "own"), own_cwd=True))
     assert end.exit_code == 126
     assert "File exists" in end.output
+    assert (base / "own" / "theirs").exists()  # nor swept
 
 
 def test_what_cannot_be_removed_is_told(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:

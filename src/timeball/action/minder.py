@@ -360,23 +360,23 @@ def absorb(nudges: int) -> None:
         return
 
 
-def clear(brief: Brief) -> None:
-    """Remove the folder that was made for the command, with all that it has left there."""
-    if brief.own and os.path.lexists(brief.folder):
+def clear(brief: Brief, *, made: bool) -> None:
+    """Remove the folder if it was made for the command, with all that it has left there."""
+    if made and os.path.lexists(brief.folder):
         argv = (sys.executable, "-I", "-S", SWEEPER, brief.folder, brief.user)
         if os.spawnv(os.P_WAIT, sys.executable, argv):  # noqa: S606 - our own
-            text = f"timeball: the folder {show(brief.folder)} cannot be removed\n"
-            os.write(OUTPUT, text.encode())
+            os.write(OUTPUT, f"timeball: cannot remove {show(brief.folder)}\n".encode())
 
 
 def mind(brief: Brief) -> None:
     """Run the command of `brief` to its end, and everything that came of it, and report."""
     nudges, _ = open_nudges()
+    makes = brief.own and not os.path.lexists(brief.folder)  # one that is there is not ours
     adopts = prctl(PR_SET_CHILD_SUBREAPER, 1)
     tree = Tree(start(brief), adopts=adopts)
     stopped = await_end(tree, nudges, [CONTROL, *open_worker(brief.worker)])
     left = finish(tree, nudges, brief.grace_s)
-    clear(brief)
+    clear(brief, made=makes)
     numbers = [-1 if tree.status is None else tree.status, int(stopped), *left[:20]]
     try:
         os.write(STATUS, " ".join(map(str, numbers)).encode() + b"\n")
