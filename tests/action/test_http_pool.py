@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import AbstractAsyncContextManager
 from ipaddress import ip_address
+from weakref import ReferenceType, ref
 
 import pytest
 from tests.action.requests import carried_out, failure
@@ -129,6 +131,19 @@ def test_no_more_connections_to_a_host_are_made_than_is_right(
             assert server.connections <= 3
 
     asyncio.run(main())
+
+
+def test_of_an_event_loop_that_has_ended_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW_VARIABLE, "127.0.0.0/8")
+
+    async def main() -> ReferenceType[asyncio.AbstractEventLoop]:
+        async with serving(plain(b"x")) as server:
+            await carried_out(server, None)
+        return ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(main())
+    gc.collect()
+    assert loop() is None
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/8, a b c!", "http://10.0.0.1"])

@@ -98,9 +98,11 @@ class Pools:
                 self._pools.pop(key).close()
 
     async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             await asyncio.Event().wait()
         finally:
+            _pools.pop(loop, None)  # this task holds its loop, which would be kept for ever
             while self._pools:
                 self._pools.popitem()[1].close()
 
