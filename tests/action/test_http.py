@@ -273,8 +273,8 @@ def test_no_part_of_a_secret_is_left_where_an_answer_is_cut(
     def echo(status: bytes) -> Answer:
         async def answer(writer: asyncio.StreamWriter, asked: Any) -> None:
             body = b"x" * before + asked.headers["authorization"].encode()
-            head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
-            writer.write(head + body)
+            writer.write(b"HTTP/1.1 %b\r\nContent-Length: %d\r\n" % (status, len(body)))
+            writer.write(b"X-Request-Id: %b\r\n\r\n%b" % (body, body))
 
         return answer
 

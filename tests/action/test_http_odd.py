@@ -43,6 +43,25 @@ def test_a_compressed_bomb_is_opened_no_further_than_is_kept(form: str) -> None:
     assert found["body"] == "\\x00" * 10
 
 
+@pytest.mark.parametrize("form", ["gzip", "deflate"])
+def test_what_comes_behind_the_end_of_what_is_compressed_is_left_alone(form: str) -> None:
+    packed = {"gzip": gzip.compress, "deflate": zlib.compress}[form](b"hello")
+    sent = 0
+
+    async def and_more(writer: asyncio.StreamWriter, _asked: Any) -> None:
+        nonlocal sent
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\nContent-Encoding: {form}\r\n\r\n"
+        writer.write(head.encode() + packed)
+        while sent < 50_000_000 - len(packed) and not writer.is_closing():
+            writer.write(b"x" * 50_000)
+            await writer.drain()
+            sent += 50_000
+
+    found = result(and_more)
+    assert (found["body"], found["truncated"]) == ("hello", True)
+    assert sent < 25_000_000  # what fits between the two is far less
+
+
 def test_what_is_compressed_is_read_and_what_only_says_so_is_told() -> None:
     packed = gzip.compress(b"hello")
     assert result(plain(packed, Content_Encoding="gzip"))["body"] == "hello"

@@ -34,7 +34,7 @@ class Capture:
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]], limit: int) -> None:
         self.headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1")[:_HEADER_MAX]
+            name.decode("latin-1").lower(): _header(value.decode("latin-1"))
             for name, value in headers
             if name.decode("latin-1").lower() in _KEPT_HEADERS
         }
@@ -53,7 +53,9 @@ class Capture:
             # One byte more than fits: whether there is more is all that has to be known.
             chunk = self._zip.decompress(chunk, room + 1)
         self._body += chunk[:room]
-        self.whole = len(chunk) <= room
+        # What comes behind the end of what is compressed would only pile up.
+        beyond = len(chunk) > room or (self._zip is not None and self._zip.unused_data)
+        self.whole = not beyond
         return self.whole
 
     def text(self) -> str:
@@ -76,6 +78,10 @@ class Capture:
         if not self.whole:
             raise ValueError(f"it is longer than the {self._limit:,} bytes of capture_bytes")
         return msgspec.json.decode(bytes(self._body))
+
+
+def _header(text: str) -> str:
+    return text if len(text) <= _HEADER_MAX else concealed_start(text[:_HEADER_MAX])
 
 
 def result_of(request: HttpRequest, status: int, capture: Capture) -> dict[str, Any]:
