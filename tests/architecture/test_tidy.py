@@ -34,6 +34,7 @@ CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",
     "action/python.py": "a job's own function, and the exceptions it makes",
     "certify/mutants/matrix.py": "a probe, whatever the defect that is put in does to it",
+    "cli/certify.py": "the harness itself, whose failure is no broken promise",
     "certify/runner.py": "a scenario, whatever the fault that it causes does to it",
     "action/registry.py": "a module of the user's, while it is imported",
     "engine/calls.py": "what was submitted, whatever it raises",

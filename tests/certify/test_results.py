@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,6 +14,7 @@ from timeball.certify.junit import junit
 from timeball.certify.report import report
 from timeball.certify.results import FOUNDING, Exit, Run, document, to_replay, verdict
 from timeball.certify.scenario import Check, Outcome, Profile, Result, Scenario, Status, judged
+from timeball.cli.certify import command as certify
 
 FINE = Outcome(expected={"n": 1}, observed={"n": 1}, witness={"seen": 2})
 NASTY = "<b>&\x00\"'"
@@ -29,9 +31,9 @@ def result(status: Status, outcome: Outcome = FINE, *, id: str = "A", seed: int 
     )
 
 
-def written(*results: Result) -> dict:
+def written(*results: Result, profile: Profile = Profile.QUICK) -> dict:
     at = "2026-11-30T00:00:00Z"
-    found = document(Run(results=results, profile=Profile.QUICK, seed=1, at=at))
+    found = document(Run(results=results, profile=profile, seed=1, at=at))
     return json.loads(json.dumps(found))
 
 
@@ -111,6 +113,21 @@ def test_what_did_not_pass_is_what_is_played_again() -> None:
     found = written(result(Status.PASSED), result(Status.VIOLATED, id="E", seed=7))
     assert to_replay(found) == (["E"], 7, Profile.QUICK)
     assert to_replay(written(result(Status.PASSED))) == (["A"], 1, Profile.QUICK)
+
+
+def test_of_a_soak_one_seed_is_played_again() -> None:
+    found = written(result(Status.VIOLATED, seed=7), profile=Profile.SOAK)
+    assert to_replay(found) == (["A"], 7, Profile.FULL)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_the_command_that_plays_a_scenario_again_is_whole(profile: Profile) -> None:
+    found = written(result(Status.VIOLATED, seed=7), profile=profile)["scenarios"]["A#7"]
+    program, name, *words = found["replay"].split()
+    given = certify.make_context(name, words).params
+    assert (program, name) == ("timeball", "certify")
+    assert (given["scenario"], given["seed"], given["out"]) == ("A", 7, Path("again"))
+    assert given["profile"] == ("quick" if profile is Profile.QUICK else "full")
 
 
 def test_the_report_of_a_build_server_counts_what_went_wrong() -> None:

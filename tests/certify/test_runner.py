@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +11,21 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 from timeball.certify.kinds import NOTE
 from timeball.certify.queries import query
 from timeball.certify.registry import SCENARIOS, selected
+from timeball.certify.results import Exit
 from timeball.certify.runner import Order, certify
 from timeball.certify.scenario import Outcome, Profile, Result, Scenario, Skipped, Status
 from timeball.certify.sessions import Blocked, Refused
 from timeball.certify.stage import Stage
+from timeball.cli.certify import _ended_in_order
+from timeball.cli.commands import timeball
 from timeball.core.records import JobSpec
 from timeball.errors import UsageError
+from timeball.store.postgres.embedded import reset
 
 SEEN = Outcome(expected={}, observed={}, witness={"fault": 1})
 LANE = {"queue": "default"}
@@ -147,3 +153,71 @@ def test_an_id_is_unique_and_an_unknown_one_is_refused() -> None:
     assert [each.id for each in selected(Profile.QUICK, ["A", "A"])] == ["A"]
     with pytest.raises(UsageError, match="write some of A, "):
         selected(Profile.QUICK, ["A", "Q"])
+
+
+def ordered(out: Path, *words: str) -> int:
+    return CliRunner().invoke(timeball, ["certify", "--out", str(out), *words]).exit_code
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b'{"scenarios": {}}', b"\xff"])
+def test_a_file_that_has_nothing_to_replay_is_refused_in_words(text: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    file.write_bytes(text)
+    words = ["certify", "--replay", str(file), "--out", str(tmp_path)]
+    done = CliRunner().invoke(timeball, words)
+    assert done.exit_code == 2
+    assert "has no scenarios to replay" in done.output
+    assert file.read_bytes() == text
+
+
+def test_where_nothing_can_be_written_nobody_knows(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert ordered(tmp_path / "file" / "out", "--scenario", "B") == Exit.BROKEN
+
+
+def test_what_fails_in_the_harness_is_no_broken_promise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("timeball.certify.runner.certify", fails)
+    (tmp_path / "results.json").write_text("of an earlier run")
+    assert ordered(tmp_path, "--scenario", "B") == Exit.BROKEN
+    assert [path.name for path in tmp_path.iterdir()] == ["history.jsonl"]
+
+
+def test_without_a_server_nobody_knows(tmp_path: Path) -> None:
+    assert ordered(tmp_path, "--dsn", "host=/nowhere dbname=x") == Exit.BROKEN
+
+
+@pytest.mark.slow
+def test_a_server_that_goes_away_breaks_what_follows_and_all_is_told(tmp_path: Path) -> None:
+    def kills(stage: Stage) -> Outcome:
+        stage.workers()
+        stage.session().begin()
+        assert stage.terms.own_server is not None
+        reset(stage.terms.own_server)
+        return SEEN
+
+    scenarios = (scenario(lambda _: SEEN), scenario(kills), scenario(lambda _: SEEN))
+    results = certify(Order(scenarios=scenarios, out=tmp_path))
+    assert [each.status for each in results] == [Status.PASSED, Status.BROKEN, Status.BROKEN]
+
+
+def test_one_signal_ends_it_and_those_that_follow_do_not_disturb_that() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    tidied = []
+
+    def interrupted() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            tidied.append(True)
+
+    with pytest.raises(SystemExit) as ended, _ended_in_order():
+        interrupted()
+    assert (ended.value.code, tidied) == (128 + signal.SIGTERM, [True])
+    assert before == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 from timeball.certify.queries import query
-from timeball.errors import UsageError
+from timeball.errors import StoreUnavailable, UsageError
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.embedded import EmbeddedPostgres, reset
 from timeball.store.postgres.migrate import migrate
@@ -46,18 +47,19 @@ class Databases:
         """Lend the DSN of a migrated, empty database."""
         self._made += 1
         name = f"{self._prefix}_{self._made}"
-        self._create(name, self._migrated())
+        self._create(name, self.migrated())
         try:
             yield self._dsn_of(name)
         finally:
             self._drop(name)
 
     def close(self) -> None:
-        """Drop what is left."""
+        """Drop what is left, where the server is still there."""
         if self._template is not None:
-            self._drop(self._template)
+            with suppress(StoreUnavailable):
+                self._drop(self._template)
 
-    def _migrated(self) -> str:
+    def migrated(self) -> str:
         """Return the name of a migrated database, to copy; migrating takes longer than copying."""
         if self._template is None:
             name = f"{self._prefix}_0"
@@ -128,5 +130,10 @@ def serving(dsn: str | None, changes: tuple[Change, ...] = ()) -> Iterator[Datab
         with closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
             yield databases
     finally:
-        server.stop()
-        reset(folder)
+        try:
+            server.stop()
+            reset(folder)
+        finally:  # a signal may have come meanwhile
+            with suppress(UsageError):  # it does not know what is half gone
+                reset(folder)
+            shutil.rmtree(folder, ignore_errors=True)

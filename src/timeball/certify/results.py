@@ -71,7 +71,7 @@ def document(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "verdict": code.name.lower(),
         "founding": _founding(run.results),
-        "scenarios": {_key(each, run.seed): _record(each) for each in run.results},
+        "scenarios": {_key(each, run.seed): _record(each, run.profile) for each in run.results},
         "invariants": _invariants(run.results),
         **verdicts,
     }
@@ -124,8 +124,9 @@ def _founding(results: Iterable[Result]) -> dict[str, Any]:
     return {name: found[name] for name in FOUNDING if name in found}
 
 
-def _record(result: Result) -> dict[str, Any]:
+def _record(result: Result, profile: Profile) -> dict[str, Any]:
     scenario, outcome = result.scenario, result.outcome
+    words = f"--profile {_once(profile)} --scenario {scenario.id} --seed {result.seed}"
     return {
         "title": scenario.title,
         "founding": scenario.founding,
@@ -141,8 +142,13 @@ def _record(result: Result) -> dict[str, Any]:
         "seed": result.seed,
         "wall_s": round(result.wall_s, 3),
         "phases_s": {name: round(spent, 3) for name, spent in result.phases_s.items()},
-        "replay": f"timeball certify --scenario {scenario.id} --seed {result.seed}",
+        "replay": f"timeball certify {words} --out again",
     }
+
+
+def _once(profile: Profile) -> Profile:
+    """Return what plays under one seed what a profile plays under each of its own."""
+    return Profile.FULL if profile is Profile.SOAK else profile
 
 
 def _invariants(results: Sequence[Result]) -> dict[str, Any]:
@@ -171,4 +177,4 @@ def to_replay(document: Mapping[str, Any]) -> tuple[list[str], int, Profile]:
     chosen = wanted or list(records)
     seed = int(records[chosen[0]]["seed"])
     ids = [key.partition("#")[0] for key in chosen if records[key]["seed"] == seed]
-    return ids, seed, Profile(document["profile"])
+    return ids, seed, _once(Profile(document["profile"]))

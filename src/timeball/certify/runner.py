@@ -80,6 +80,7 @@ def certify(order: Order, say: Say = lambda _text: None) -> list[Result]:
     say("starting PostgreSQL …" if order.dsn is None else "making databases on the given server …")
     results = []
     with serving(order.dsn, order.changes) as databases:
+        databases.migrated()
         for scenario, seed in _plan(order):
             say(f"{scenario.id}: {scenario.title}")
             result = _played(scenario, seed, order, databases)
@@ -102,12 +103,12 @@ def play(scenario: Scenario, stage: Stage) -> Result:
     try:
         result = _outcome(scenario, stage)
     except Skipped as skipped:
-        result = _without(scenario, stage, Status.SKIPPED, str(skipped))
+        result = _without(scenario, stage.terms.seed, Status.SKIPPED, str(skipped))
     except Stalled as stalled:
         check = Check("progress", holds=False, text=str(stalled))
-        result = _without(scenario, stage, Status.VIOLATED, str(stalled), check)
+        result = _without(scenario, stage.terms.seed, Status.VIOLATED, str(stalled), check)
     except Exception:  # noqa: BLE001 - whatever a fault does to its scenario, the others go on
-        result = _without(scenario, stage, Status.BROKEN, traceback.format_exc())
+        result = _without(scenario, stage.terms.seed, Status.BROKEN, traceback.format_exc())
     finally:
         stage.close()
     return replace(result, wall_s=time.monotonic() - began, phases_s=dict(stage.phases.spent_s))
@@ -132,12 +133,10 @@ def _outcome(scenario: Scenario, stage: Stage) -> Result:
     )
 
 
-def _without(
-    scenario: Scenario, stage: Stage, status: Status, reason: str, *checks: Check
-) -> Result:
+def _without(scenario: Scenario, seed: int, status: Status, reason: str, *checks: Check) -> Result:
     return Result(
         scenario=scenario,
-        seed=stage.terms.seed,
+        seed=seed,
         status=status,
         outcome=_NOTHING,
         checks=checks,
@@ -154,10 +153,7 @@ def _plan(order: Order) -> Iterator[tuple[Scenario, int]]:
 
 def _played(scenario: Scenario, seed: int, order: Order, databases: Databases) -> Result:
     if scenario.own_server and databases.own is None:
-        return Result(
-            scenario=scenario, seed=seed, status=Status.SKIPPED, outcome=_NOTHING, checks=(),
-            reason=_FOREIGN,
-        )  # fmt: skip
+        return _without(scenario, seed, Status.SKIPPED, _FOREIGN)
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"timeball-{scenario.id.lower()}-"))
     terms = Terms(
@@ -167,12 +163,16 @@ def _played(scenario: Scenario, seed: int, order: Order, databases: Databases) -
         deadline_s=scenario.deadline_s,
         own_server=databases.own,
     )
+    result = None
     try:
         with databases.lent() as dsn:
             stage = Stage(dsn, folder, terms, scenario.id)
             stage.phases.done("setup")
             result = play(scenario, stage)
         _keep(folder / "history.jsonl", order.out / "history.jsonl")
+    except Exception:  # noqa: BLE001 - the server may be gone: what came of the others is still told
+        if result is None or result.status is not Status.VIOLATED:
+            result = _without(scenario, seed, Status.BROKEN, traceback.format_exc())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return replace(result, wall_s=time.monotonic() - began)

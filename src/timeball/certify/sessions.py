@@ -63,9 +63,11 @@ class Session:
 
     def close(self) -> None:
         """End what it is at, and the connection with it; what was not committed is gone."""
-        self.connection.cancel_safe()
-        self._thread.shutdown()
-        self.connection.close()
+        try:
+            self.connection.cancel_safe()
+        finally:  # the server may be gone
+            self._thread.shutdown()
+            self.connection.close()
 
     def step(self, sql: str, params: Params = None) -> Rows | Blocked | Refused:
         """Send a statement and return its rows, that it waits for a lock, or that it failed."""

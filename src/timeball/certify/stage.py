@@ -244,9 +244,9 @@ class Stage:
 
     def close(self) -> None:
         """End all that was lent, whatever state it is in."""
-        self._end_sessions()
-        for fleet in self.fleets:
-            fleet.discard()
+        ends = (*(fleet.discard for fleet in self.fleets), *(each.close for each in self._sessions))
+        for end in ends:  # the last one first; all of them, although one may fail
+            self._exits.callback(end)
         self._exits.close()
 
     def _end_sessions(self) -> None:

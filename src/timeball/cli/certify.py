@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from timeball.cli.output import say
-from timeball.errors import EmbeddedUnavailable, StoreUnavailable, UsageError
+from timeball.errors import TimeballError, UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.certify.mutants.verdicts import Verdict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.certify.scenario import Result
 
 _PROFILES = ("quick", "full", "soak")
+_WRITTEN = ("results.json", "report.html", "junit.xml")
 
 
 @click.command()
@@ -53,33 +55,49 @@ def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
     """
     from timeball.certify.results import Exit
 
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "history.jsonl").write_text("")
     mutants = given.pop("mutants")
     if mutants and (given["scenario"] or given["replay"]):
         raise UsageError("--mutants plays no scenarios: leave --scenario and --replay out")
     order = _order(out, **given)
     try:
+        _empty(out)
         with _ended_in_order():
             code = _put_in(mutants, order) if mutants else _carried_out(order)
-    except (StoreUnavailable, EmbeddedUnavailable) as error:
+    except UsageError:
+        raise
+    except (TimeballError, OSError) as error:
         say(f"timeball: {error}")
+        code = Exit.BROKEN
+    except Exception:  # noqa: BLE001 - else it would end as 1, which says that a promise is broken
+        say(traceback.format_exc())
         code = Exit.BROKEN
     ctx.exit(code)
 
 
+def _empty(out: Path) -> None:
+    """Make the folder, and remove what an earlier run has left there: it is not of this one."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name in _WRITTEN:
+        (out / name).unlink(missing_ok=True)
+    (out / "history.jsonl").write_text("")
+
+
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Have SIGTERM end what the block has started, as Ctrl-C does."""
+    """Have the first SIGTERM or Ctrl-C end what the block has started; another one comes late."""
+    signals = (signal.SIGTERM, signal.SIGINT)
 
     def leave(number: int, _frame: object) -> None:
+        for each in signals:
+            signal.signal(each, lambda *_: None)
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = [signal.signal(each, leave) for each in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
 
 
 def _order(
@@ -97,7 +115,12 @@ def _order(
     if replay is not None:
         if ids:
             raise UsageError("--replay names its scenarios itself: leave --scenario out")
-        ids, seed, wanted = to_replay(json.loads(replay.read_text("utf-8")))
+        try:
+            ids, seed, wanted = to_replay(json.loads(replay.read_text("utf-8")))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{replay} has no scenarios to replay: name a results.json of a run of some"
+            ) from error
     return Order(
         scenarios=selected(wanted, ids),
         out=out,
