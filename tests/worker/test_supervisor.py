@@ -204,6 +204,20 @@ def test_a_worker_that_was_given_up_registers_anew_and_has_a_beat(
     until(lambda: supervisor.children()[0].workers == {second.worker}, "the old one is forgotten")
 
 
+def test_a_job_that_ends_its_process_with_the_code_for_another_schema_stops_nobody(
+    config: SupervisorConfig, store: PostgresStore, folder: Path, supervise: Callable
+) -> None:
+    with (folder / "app.py").open("a") as file:
+        file.write('\n@job(name="six", max_crashes=1)\ndef six():\n    os._exit(6)\n')
+    supervisor = supervise(config)
+    bad = submit(store, "six", max_crashes=1)
+    until(in_state(store, bad, State.FAILED), "it is quarantined")
+    note = submit(store, "note", '{"text": "unharmed"}')
+    until(in_state(store, note, State.SUCCEEDED), "another child has followed")
+    assert supervisor.failure == ""
+    assert supervisor.wait(0) is None
+
+
 # Children that cannot start
 
 

@@ -200,8 +200,11 @@ class ChildProcess:
 
     @property
     def outdated(self) -> bool:
-        """Whether it has ended because the schema does not fit it any more."""
-        return self._process.returncode == EX_SCHEMA
+        """Whether it has ended because the schema does not fit it any more, and has said so.
+
+        A job may end its process with the same code: that one says nothing.
+        """
+        return self._process.returncode == EX_SCHEMA and bool(self.failure)
 
     def bury(self) -> dict[tuple[int, int], float]:
         """Clean up after a child that has ended; return the turns that it was in the middle of.
