@@ -74,6 +74,8 @@ class Agenda(Kinship):
         """Asks a running attempt to stop."""
         self.on_room: Callable[[], None] | None = None
         """Called when a job has left the queue for the first time."""
+        self.on_spawn: Callable[[int], None] | None = None
+        """Told how many jobs come in that were spawned, which do not wait for room."""
         self.refuses = self.ends = False
         """Whether what comes in is cancelled at once, and whether no attempt follows another."""
         self.wake_ns = NEVER_NS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 
@@ -81,9 +82,13 @@ class AsyncScheduler(Views):
         if not self._crew.is_open:
             self._crew.open()
         engine = self._engine
-        if engine.room is not None:
-            await engine.enter_room_async()
-        handle: AsyncHandle[Any] = engine.submit(call, args, kwargs)
+        handle: AsyncHandle[Any]
+        if engine.room is None:
+            handle = engine.submit(call, args, kwargs)
+            return handle
+        await engine.enter_room_async()
+        with engine.room.held():
+            handle = engine.submit(call, args, kwargs)
         return handle
 
     async def submit_many(
@@ -96,9 +101,10 @@ class AsyncScheduler(Views):
         """Add different jobs, with edges among them, all or none. See `Scheduler.submit_all`."""
         if not self._crew.is_open:
             self._crew.open()
-        if self._engine.room is not None:
-            await self._engine.enter_room_async()
-        handles: list[AsyncHandle[Any]] = self._engine.submit_all(drafts)
+        engine = self._engine
+        await engine.enter_room_async()
+        with nullcontext() if engine.room is None else engine.room.held():
+            handles: list[AsyncHandle[Any]] = engine.submit_all(drafts)
         return handles
 
     async def map(

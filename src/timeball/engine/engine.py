@@ -85,7 +85,7 @@ class Engine:
         self.section: Section[Attempt] = Section(self.agenda, self.clock_ns)
         self.room = None if options.max_pending is None else Room(options.max_pending)
         if self.room is not None:
-            self.agenda.on_room = self.room.give
+            self.agenda.on_room, self.agenda.on_spawn = self.room.give, self.room.take_more
         self.runner = runner
         self._call = carry_out if runner is None else self._transfer
         self.carry_out: Callable[[Attempt], Ended] = self._call
@@ -131,8 +131,10 @@ class Engine:
         if taken is not None:
             raise UsageError(f"a job {taken!r} is here already: write another id")
         self._named |= named
-        if self.room is not None and works and self.crew.current() is None:
+        if self.room is not None and works:
             self.room.take_more(len(works) - 1)
+        elif self.room is not None:
+            self.room.give()
         now_ns = self.clock_ns()
         for work in works:
             work.ready_ns = now_ns
@@ -149,13 +151,17 @@ class Engine:
     def enter_room(self) -> None:
         """Wait until the queue has room for one more job; jobs themselves do not wait."""
         room = self.room
-        if room is not None and self.crew.current() is None and not room.enter():
+        if room is not None and self.crew.current() is not None:
+            room.take_more(1)
+        elif room is not None and not room.enter():
             raise self.refusal()
 
     async def enter_room_async(self) -> None:
         """Wait as `enter_room` does, on the event loop."""
         room = self.room
-        if room is not None and self.crew.current() is None and not await room.enter_async():
+        if room is not None and self.crew.current() is not None:
+            room.take_more(1)
+        elif room is not None and not await room.enter_async():
             raise self.refusal()
 
     def refusal(self) -> SchedulerClosed:

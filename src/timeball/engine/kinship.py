@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from timeball.core.dependencies import Needs, Sentence, needs_of
@@ -19,6 +20,7 @@ class Kinship(ABC):
 
     jobs: dict[int | str, Work]
     tally: Tally
+    on_spawn: Callable[[int], None] | None
     _due: Due
     _decided: list[Work]
     """Parents that have ended and whose children are being told."""
@@ -84,6 +86,8 @@ class Kinship(ABC):
         more.needs = Needs(len(said.works), 0, one_met=True)
         work.state = State.WAITING
         self.tally.waiting += 1
+        if self.on_spawn is not None:
+            self.on_spawn(len(said.works))
         for each in said.works:
             self._adopt(each, work, now_ns)
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 
 from timeball.engine.aio import wake
@@ -111,6 +111,15 @@ class Room:
     def _give_back(self, ticket: Ticket) -> None:
         if not ticket.leave() and ticket.granted:
             self.give()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Give back the room that was taken for a job where that is refused."""
+        try:
+            yield
+        except BaseException:
+            self.give()
+            raise
 
     def give(self) -> None:
         """Give back the room of one job."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
@@ -99,9 +100,14 @@ class Scheduler(Views):
             UsageError: Something that can never work, and what to write instead.
             SchedulerClosed: After `shutdown`.
         """
-        if self._engine.room is not None:
-            self._engine.enter_room()
-        handle: Handle[Any] = self._engine.submit(call, args, kwargs)
+        engine = self._engine
+        handle: Handle[Any]
+        if engine.room is None:
+            handle = engine.submit(call, args, kwargs)
+            return handle
+        engine.enter_room()
+        with engine.room.held():
+            handle = engine.submit(call, args, kwargs)
         return handle
 
     def submit_many(
@@ -121,9 +127,10 @@ class Scheduler(Views):
             UsageError: One of them can never work, and what to write instead.
             SchedulerClosed: After `shutdown`.
         """
-        if self._engine.room is not None:
-            self._engine.enter_room()
-        handles: list[Handle[Any]] = self._engine.submit_all(drafts)
+        engine = self._engine
+        engine.enter_room()
+        with nullcontext() if engine.room is None else engine.room.held():
+            handles: list[Handle[Any]] = engine.submit_all(drafts)
         return handles
 
     def map(
