@@ -259,3 +259,12 @@ def test_an_empty_batch_has_a_text_too() -> None:
 def test_what_is_not_all_is_never_called_a_hundred_percent() -> None:
     states = {str(i): State.SUCCEEDED for i in range(5_000)} | {"x": State.CANCELLED}
     assert "Success   99.9 % of all jobs submitted" in str(report_on(states))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_job_that_waits_for_what_it_spawned_was_called_once(*, ended: bool) -> None:
+    first = attempt("a", 0, 1, ending=Ending.AWAITED)
+    state = State.SUCCEEDED if ended else State.WAITING
+    report = report_on({"a": state}, first, *[attempt("a", 5, 6, attempt=2)] * ended)
+    assert (report.attempts, report.started, report.retries) == (1 + ended, 1, 0)
+    assert report.success.first_try == report.success.attempts == float(ended)

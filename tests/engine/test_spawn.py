@@ -222,3 +222,21 @@ def test_a_deep_tree_of_those_that_spawn_ends_from_its_leaves() -> None:
         assert s.violations() == []
         assert s.counts()[State.SUCCEEDED] == 2**7 - 1
     assert root.result() == 6
+
+
+def test_the_turn_that_ends_a_job_which_has_spawned_is_no_retry() -> None:
+    def split(ctx: Context) -> None:
+        ctx.spawn(int)
+        if ctx.attempt == 1:
+            raise ConnectionError
+
+    with Scheduler(workers=1, retry=Retry(1, base_s=0.0)) as s:
+        s.submit(split)
+        s.submit(int)
+        s.wait()
+        report = s.report()
+        assert s.violations() == []
+    # split, again, and its end; what it spawned; and the one beside it.
+    assert (report.attempts, report.started, report.retries) == (5, 3, 1)
+    assert report.as_dict()["retries"] == 1
+    assert report.success == (1.0, 1.0, 2 / 3, 3 / 4)

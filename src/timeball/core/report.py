@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from timeball.core.makespan import (
     percentiles,
     span_of,
 )
-from timeball.core.states import TERMINAL, State
+from timeball.core.states import TERMINAL, Ending, State
 
 J = TypeVar("J", bound=Hashable)
 
@@ -84,7 +84,8 @@ class SuccessRates(NamedTuple):
     """Succeeded in one attempt / all jobs submitted: how much rests on retries."""
 
     attempts: float | None
-    """Succeeded / attempts started: how much of what was paid for was of use."""
+    """Succeeded / attempts started: how much of what was paid for was of use. The turn that only
+    ends a job which has spawned others is none here, nor a retry: nothing is called in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,9 @@ class BatchReport:
     """Jobs of which at least one attempt started."""
 
     attempts: int
+    retries: int
+    """Attempts that came after the first of their job, but for turns that only end one."""
+
     makespan_ns: int
     """Latest end minus earliest start over all attempts that started; 0 if none did."""
 
@@ -132,16 +136,16 @@ class BatchReport:
         assert least.ns <= makespan_ns + record.clock_ns, (
             f"took {makespan_ns} ns, which {least.binding} does not allow below {least.ns} ns"
         )
+        tries = _tries(attempts, {job: len(chain.durations_ns) for job, chain in chains.items()})
         return cls(
             workers=record.workers,
             states=MappingProxyType(_count(record.states.values())),
             started=len(chains),
             attempts=len(attempts),
+            retries=sum(tries.values()) - len(tries),
             makespan_ns=makespan_ns,
             bound=least,
-            success=_success(
-                record.states, {job: len(c.durations_ns) for job, c in chains.items()}
-            ),
+            success=_success(record.states, tries),
             queue_wait=percentiles(a.started_ns - a.queued_ns for a in attempts),
             limiter_wait=percentiles(a.limiter_ns for a in attempts),
             run_time=percentiles(a.ran_ns for a in attempts if a.ending is not None),
@@ -171,11 +175,6 @@ class BatchReport:
         yet did not all start at once.
         """
         return min(1.0, self.bound.ns / self.makespan_ns) if self.makespan_ns else 1.0
-
-    @property
-    def retries(self) -> int:
-        """Return how many attempts came after the first of their job."""
-        return self.attempts - self.started
 
     @property
     def starts_per_s(self) -> float | None:
@@ -223,6 +222,15 @@ def _count(states: Collection[State]) -> dict[State, int]:
     for state in states:
         counts[state] += 1
     return counts
+
+
+def _tries(attempts: Iterable[AttemptRecord[J]], started: Mapping[J, int]) -> dict[J, int]:
+    """Return how often each job was called, given how many attempts of it have started."""
+    tries = dict(started)
+    for each in attempts:
+        if each.ending is Ending.AWAITED and each.attempt < started[each.job]:
+            tries[each.job] -= 1  # the next one only says how those ended that it had spawned
+    return tries
 
 
 def _success(states: Mapping[J, State], tries: Mapping[J, int]) -> SuccessRates:
