@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import time
 from threading import Thread
 from typing import Any
@@ -166,6 +167,26 @@ def test_a_commit_whose_answer_is_lost_is_decided_by_the_record(
         assert (verdict, bank.effects()) == (Verdict.ACCEPTED, 0)
         assert bank.said.ending is Ending.RETRIED
         assert bank.state(attempt) is State.SCHEDULED
+
+
+@both
+def test_a_beginning_whose_answer_is_swallowed_is_put_off(
+    bank: Bank, proxy: Proxy, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is made, and then nothing comes of it: the slot must not be lost for ever."""
+    monkeypatch.setattr(answers, "ANSWER_S", 0.3)
+    transaction = f"{'Async' if kind == 'loop' else ''}Connection.transaction"
+    begin = operator.attrgetter(transaction)(psycopg)
+
+    def swallowed(connection: Any, *args: Any) -> Any:
+        proxy.muted = True
+        return begin(connection, *args)
+
+    attempt = bank.attempt(kind)
+    monkeypatch.setattr(f"psycopg.{transaction}", swallowed)
+    assert bank.settle(attempt) is Verdict.ACCEPTED
+    assert (bank.said.ending, bank.said.began_at) == (Ending.SNOOZED, None)
+    assert bank.effects() == 0
 
 
 @both

@@ -64,6 +64,20 @@ def test_who_hears_nothing_any_more_gives_up_and_the_next_call_works(
         connections.close()
 
 
+def test_a_transaction_whose_beginning_is_swallowed_is_given_up(direct: str) -> None:
+    """On a connection that was there before, so that no connecting times out."""
+    with proxied(direct) as proxy:
+        connections = Connections(proxy.dsn)
+        assert connections.run("ping") == [(1,)]
+        proxy.muted, connections.answer_s = True, 0.3
+        with (
+            pytest.raises(StoreUnavailable, match=r"no answer within 0\.3 s"),
+            connections.transaction() as run,
+        ):
+            run("ping")
+        connections.close()
+
+
 def test_what_is_no_verb_may_take_its_time(
     connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:

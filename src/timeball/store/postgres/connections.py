@@ -149,8 +149,10 @@ class Connections:
     @contextmanager
     def transaction(self) -> Iterator[Run]:
         """Lend a `run` whose statements are one transaction; it commits at the end."""
-        with self.borrowed() as connection, connection.transaction():
-            yield lambda name, /, **params: self._rows(connection, name, params)
+        with self.borrowed() as connection:
+            connection.answer_s = self.answer_s or answers.ANSWER_S  # its beginning too
+            with connection.transaction():
+                yield lambda name, /, **params: self._rows(connection, name, params)
 
     def _rows(
         self, connection: Bounded, name: str, params: dict[str, Any]
@@ -185,6 +187,7 @@ class Connections:
     def connect_isolated(self) -> Bounded:
         """Return one whose transactions are READ COMMITTED whatever the database's default."""
         connection = self.connect()
+        connection.answer_s = answers.ANSWER_S
         connection.isolation_level, connection.read_only = (
             psycopg.IsolationLevel.READ_COMMITTED,
             False,
@@ -194,6 +197,7 @@ class Connections:
     async def connect_isolated_async(self) -> BoundedAsync:
         """Return such a one for an event loop."""
         connection = await BoundedAsync.connect(self.dsn, row_factory=_ROWS, **_SETTINGS)
+        connection.answer_s = answers.ANSWER_S
         await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         await connection.set_read_only(False)
         return connection

@@ -48,9 +48,9 @@ class ReadingConnections(Connections):
 
     def run(self, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
         """Run the statement of that name, reading; return its rows. See `Connections.run`."""
-        with self.borrowed() as connection, connection.transaction():
-            self._rows(connection, "begin_reading", {"timeout_ms": int(1000 * TIMEOUT_S)})
-            return self._rows(connection, name, params)
+        with self.transaction() as run:
+            run("begin_reading", timeout_ms=int(1000 * TIMEOUT_S))
+            return run(name, **params)
 
 
 class ReadingStore(PostgresStore):
