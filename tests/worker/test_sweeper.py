@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from timeball.core.records import Expired, JobSpec, Pulse
 from timeball.core.states import State
-from timeball.errors import StoreUnavailable
+from timeball.errors import SchemaMismatch, StoreUnavailable
 from timeball.store.memory import MemoryStore
 from timeball.worker.sweeper import Deaths, Sweeper
 
@@ -352,6 +352,20 @@ def test_a_certain_death_costs_a_crash_only_where_the_attempt_began(
     assert deaths.wait(5.0)
     assert [store.get(uuid).crashes for uuid in jobs] == [1, 0]
     assert store.counts() == {State.PENDING: 2}
+
+
+def test_a_death_that_the_schema_fits_no_more_is_left_to_the_lease(
+    store: Frail, deaths: Deaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, _, turns = claimed(store)
+
+    def other_schema(*_args: object, **_options: object) -> None:
+        raise SchemaMismatch("no such function")
+
+    monkeypatch.setattr(store, "expire", other_schema)
+    deaths.report(worker, turns)
+    assert not deaths.wait(5.0)
+    assert store.counts() == {State.RUNNING: 2}
 
 
 def test_a_certain_death_is_written_as_soon_as_the_store_is_back(

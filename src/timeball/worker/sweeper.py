@@ -13,7 +13,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 from timeball.core.records import Expired, Pulse
-from timeball.errors import StoreUnavailable
+from timeball.errors import SchemaMismatch, StoreUnavailable
 from timeball.store.base import Store
 
 _REST_MAX_S = 1.0
@@ -160,6 +160,9 @@ class Deaths:
                 _log.warning("dead worker %d waits for the store: %s", worker, error)
                 self._stopped.wait(self._retry_s)
                 continue
+            except SchemaMismatch as error:
+                _log.warning("dead worker %d is left to its lease: %s", worker, error)
+                return
             if expired is not None:
                 self._told(worker, expired)
                 if any(expired):

@@ -227,3 +227,16 @@ def test_a_worker_that_the_schema_fits_no_more_ends_what_has_begun_and_no_more(
     assert shop.get(first).state is State.SUCCEEDED
     assert shop.store.inner.pulses() == []
     assert shop.report().clean
+
+
+def test_a_worker_that_can_tell_no_end_any_more_says_that_it_is_outdated(shop: Workshop) -> None:
+    """And not that the store is away: then another one like it would follow, and another."""
+    first = shop.job(name="short")(lambda: None) and shop.submit("short")
+
+    def other_schema(*_args: object, **_options: object) -> None:
+        raise SchemaMismatch("no such function")
+
+    shop.store.before["settle"] = other_schema
+    with pytest.raises(SchemaMismatch):
+        shop.build(slots=2, drain_s=0.1).work()
+    assert shop.get(first).state is State.RUNNING
