@@ -380,7 +380,7 @@ class Worker:
         ]
         self._round()
         if self._unsettled or self._request:
-            raise self._mismatch or StoreUnavailable("what it was not told is left to the lease")
+            raise self._mismatch or StoreUnavailable("away at the end: left to the lease")
         if self._tenure is not None:
             with suppress(StoreUnavailable):  # then it will be swept
                 self._store.retire(self._tenure.worker)
