@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.invoking import document, invoke, said
+from tests.cli.processes import Home
 
 from timeball.cli.batch_run import Bar, Run
 from timeball.cli.gantt import BARS_MAX, ROWS_MAX, gantt
@@ -123,6 +124,19 @@ def test_a_run_is_kept_and_drawn(write: Write, tmp_path: Path) -> None:
     assert Path(file).name in words
     assert "6 jobs, 6 starts, 2 slots, at most 3 per 0.01s" in words
     assert {"slot 0", "slot 1", "succeeded 5", "failed 1"} <= set(words)
+
+
+@pytest.mark.slow
+def test_a_picture_is_utf8_wherever_it_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "été.py").write_text(PLAIN, "utf-8")
+    kept = tmp_path / "kept.json"
+    invoke("batch", "run", str(tmp_path / "été.py"), "--save", str(kept))
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = Home(tmp_path / "home").run(
+        "batch", "gantt", str(kept), "--svg", str(tmp_path / "a.svg"), **plain
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "été.py" in texts((tmp_path / "a.svg").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,15 @@ def test_what_is_not_safe_is_refused_before_anything_is_submitted(
     assert Client(world.store).jobs() == []
 
 
+def test_a_certificate_that_is_no_text_is_refused(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "ca.der"
+    path.write_bytes(b"0\x82\xff\xfe")
+    result = invoke("run", "http", URL, "--ca", str(path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "ca is no certificate: pass the text of a PEM file" in result.stderr
+    assert Client(world.store).jobs() == []
+
+
 @pytest.mark.slow
 def test_a_request_is_carried_out_here_and_its_answer_written(home: Home) -> None:
     with served(plain(b'{"ok": true}\n'), plain(b"because", status="404 X")) as url:

@@ -73,7 +73,7 @@ def run(ctx: click.Context, /, file: str, **options: Any) -> None:
     if save is not None:
         name = Path(file).name
         told = Run.of(report, scheduler.records(), name=name, rate=None if not rate else str(rate))
-        save.write_text(told.text())
+        save.write_text(told.text(), "utf-8")
     if options["as_json"]:
         write_json({**report.as_dict(), "violations": [each._asdict() for each in violations]})
     else:
@@ -100,11 +100,12 @@ def gantt(which: str, *, svg: Path, dsn: str | None) -> None:
     from timeball.cli.gantt import gantt as drawn
 
     if Path(which).is_file():
-        svg.write_text(drawn(Run.read(Path(which))))
+        svg.write_text(drawn(Run.read(Path(which))), "utf-8")
         return
     with opened(dsn) as client:
         batch = found(client, which)
-        svg.write_text(drawn(_stored_run(batch.state().name or str(batch.uuid), batch.members())))
+        run = _stored_run(batch.state().name or str(batch.uuid), batch.members())
+        svg.write_text(drawn(run), "utf-8")
 
 
 def _stored_run(name: str, members: Sequence[Member]) -> Run:

@@ -160,7 +160,7 @@ def _request(options: Mapping[str, Any]) -> dict[str, Any]:
         "allow": list(options["allow"]),
         "sign": [Secret(reference) for reference in options["sign"]],
         "body": options["body"],
-        "ca": options["ca"] and Path(options["ca"]).read_text(),
+        "ca": options["ca"] and Path(options["ca"]).read_text("utf-8", "replace"),
     }
     found = {name: value for name, value in found.items() if value}
     if options["auth"]:

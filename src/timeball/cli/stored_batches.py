@@ -95,7 +95,7 @@ def graph(*, batch_id: str, svg: Path | None, as_dot: bool, dsn: str | None) -> 
         name = batch.state().name or f"batch {batch.uuid}"
         drawn = batch_graph.graph_of(batch.members(), name)
     if svg is not None:
-        svg.write_text(batch_graph.svg(drawn))
+        svg.write_text(batch_graph.svg(drawn), "utf-8")
     if as_dot:
         click.echo(batch_graph.dot(drawn), nl=False)
     elif svg is None:
