@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import psycopg
 import pytest
 from tests.store.batches import batch, job
 from tests.store.postgres.plans import Explained
 from tests.store.postgres.sessions import claim_all, settle_of, submit, worker_of
 from tests.store.postgres.test_dependency_plans import OTHERS, busy
-from tests.store.postgres.test_plans import GROWING, settlement
+from tests.store.postgres.test_plans import GROWING, early, fresh, settlement
 
 from timeball.store.postgres import PostgresStore
 
@@ -65,6 +67,25 @@ def test_a_batch_is_read_through_its_own_edges(store: PostgresStore, dsn: str, n
     assert rows
     for plan in plans:
         assert plan.most_rows() <= 300 + 5 * FEW < OTHERS, plan.query
+
+
+@pytest.mark.parametrize("statistics", [early, fresh])
+def test_who_reopens_a_batch_does_not_make_out_the_state_of_every_job(
+    store: PostgresStore, dsn: str, statistics: Callable[[str, int], None]
+) -> None:
+    statistics(dsn, 20_000)
+    members = [job() for _ in range(8 * FEW)]
+    store.submit([*members, batch(*members)])
+    worker = worker_of(store)
+    turns = claim_all(store, worker)
+    store.connections.run("settle", **settlement(worker, turns, "failed"))
+    explained = Explained(dsn)
+    jobs = {"jobs": [turn.job_id for turn in turns], "turns": [turn.turn for turn in turns]}
+    rows, plans = explained.run("reopen", jobs)
+    explained.close()
+    assert rows == [("done",)]
+    for plan in plans:
+        assert plan.most_rows() <= 40 * FEW, plan.query
 
 
 def test_who_holds_an_edge_holds_one_of_the_last_and_not_always_the_same(

@@ -126,6 +126,45 @@ def test_twenty_times_as_many_ended_jobs_cost_nothing(
     assert not dearer
 
 
+@pytest.mark.parametrize("statistics", [early, fresh])
+def test_who_revives_a_few_does_not_make_out_the_state_of_every_job(
+    dsn: str, statistics: Callable[[str, int], None]
+) -> None:
+    statistics(dsn, MANY)
+    explained = Explained(dsn)
+    failed, _ = explained.ask(
+        "UPDATE timeball.ended SET event = 'failed' FROM timeball.job"
+        " WHERE job.id = job_id AND job_id <= 11 AND event = 'succeeded' RETURNING job.uuid"
+    )
+    rows, plans = explained.run("revive", {"uuids": [uuid for (uuid,) in failed]})
+    explained.close()
+    assert [answer for _, _, answer in rows] == ["revived"] * 11
+    for plan in plans:
+        assert not plan.scanned() & GROWING, plan.query
+        assert plan.most_rows() <= 5 * TURNS, plan.query
+
+
+@pytest.mark.parametrize("statistics", [early, fresh])
+def test_who_has_a_retry_does_not_read_what_was_asked_of_other_jobs(
+    dsn: str, statistics: Callable[[str, int], None]
+) -> None:
+    statistics(dsn, MANY)
+    store, explained = PostgresStore(dsn), Explained(dsn)
+    explained.ask(
+        "INSERT INTO timeball.event (kind, job_id, turn)"
+        " SELECT 'cancel_requested', id, 1 FROM timeball.job"
+    )
+    worker = worker_of(store)
+    submit(store, 20 * TURNS)
+    turns = claim_all(store, worker)
+    assert len(turns) == 20 * TURNS
+    _, plans = explained.run("settle", settlement(worker, turns, "retried"))
+    explained.close()
+    store.close()
+    for plan in plans:
+        assert plan.most_rows() <= 100 * TURNS, plan.query
+
+
 def test_a_job_that_has_run_for_long_is_found_among_many_leases(dsn: str) -> None:
     store, explained = PostgresStore(dsn), Explained(dsn)
     worker, turns = worker_of(store), []

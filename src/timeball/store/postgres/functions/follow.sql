@@ -35,11 +35,11 @@ BEGIN
             END AS expires_at,
             CASE WHEN NOT done.began THEN entry.lined_at END AS lined_at,
             waits.line,
-            EXISTS (
-                SELECT FROM timeball.event
+            (  -- no EXISTS: PostgreSQL 18 may read all requests into a hash table for one
+                SELECT 1 FROM timeball.event
                 WHERE event.job_id = job.id AND event.turn = done.turn
                   AND event.kind = 'cancel_requested'
-            ) AS unwanted,
+            ) IS NOT NULL AS unwanted,
             CASE WHEN done.reason = 'no_worker' OR waits.line IS NOT NULL THEN 'pending'
                 WHEN done.delay_s IS NOT NULL THEN 'scheduled'
                 WHEN job.key IS NOT NULL THEN 'pending'

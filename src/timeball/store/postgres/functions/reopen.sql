@@ -26,7 +26,9 @@ BEGIN
     PERFORM 1 FROM timeball.job WHERE job.id = ANY (p_jobs) ORDER BY job.id FOR NO KEY UPDATE;
     IF EXISTS (
         SELECT FROM unnest(p_jobs, p_turns) AS u (id, turn)
-        LEFT JOIN timeball.jobs ON jobs.id = u.id
+        LEFT JOIN LATERAL (
+            SELECT one.* FROM timeball.jobs AS one WHERE one.id = u.id OFFSET 0
+        ) AS jobs ON true
         WHERE jobs.id IS NULL OR jobs.turn <> u.turn OR jobs.turn >= 2147483646
            OR jobs.state NOT IN ('failed', 'cancelled', 'skipped') OR jobs.kind = 'timeball.batch')
     THEN

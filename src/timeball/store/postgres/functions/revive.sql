@@ -43,7 +43,11 @@ BEGIN
             jobs.id = ANY (v_ripe) AND jobs.id <> ALL (v_clashed) AS ripe,
             CASE WHEN job.key IS NOT NULL THEN 'key'
                 WHEN job.kind = ANY (v_rated) THEN 'rate' END AS reason
-        FROM timeball.job JOIN timeball.jobs ON jobs.id = job.id
+        FROM timeball.job
+        -- One after the other: as a join, every job's state was made out to look for these.
+        CROSS JOIN LATERAL (
+            SELECT one.* FROM timeball.jobs AS one WHERE one.id = job.id OFFSET 0
+        ) AS jobs
         LEFT JOIN timeball.moved ON moved.job_id = job.id
         WHERE job.uuid = ANY (p_uuids)
     ),

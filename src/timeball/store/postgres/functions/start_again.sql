@@ -13,8 +13,10 @@ WITH found AS MATERIALIZED (
                 needs.one_met, needs.lost, job.ruled_out) = 'wait' THEN 'parents'
             WHEN job.key IS NOT NULL THEN 'key'
         END AS reason
-    FROM timeball.jobs
-    JOIN timeball.job ON job.id = jobs.id
+    FROM timeball.job
+    CROSS JOIN LATERAL (
+        SELECT one.* FROM timeball.jobs AS one WHERE one.id = job.id OFFSET 0
+    ) AS jobs
     LEFT JOIN timeball.moved ON moved.job_id = job.id
     CROSS JOIN LATERAL (
         SELECT count(*)::integer AS edges,
@@ -28,7 +30,7 @@ WITH found AS MATERIALIZED (
         FROM timeball.dependency AS edge
         WHERE edge.child = job.id AND NOT edge.joins AND NOT edge.spawned
     ) AS needs
-    WHERE jobs.id = ANY (p_jobs || p_batches)
+    WHERE job.id = ANY (p_jobs || p_batches)
 ),
 entered AS (
     INSERT INTO timeball.entry (lane, job_id, turn, attempts, failures, crashes, delay_s)
