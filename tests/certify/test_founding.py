@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner
 from tests.certify.conforming import faults, schema
 
+from timeball.certify.founding.fires import F
 from timeball.certify.founding.oracle import Wanted, fires
-from timeball.certify.founding.zones import cases
+from timeball.certify.founding.zones import C2, cases
 from timeball.certify.registry import SCENARIOS
 from timeball.certify.results import FOUNDING
+from timeball.certify.runner import Order, certify
+from timeball.certify.scenario import Scenario
 from timeball.cli.commands import timeball
 
 CASES = Path(__file__).parents[1] / "data" / "cron_cases.json"
@@ -35,6 +38,19 @@ def seen(document: Mapping[str, Any]) -> dict[str, Any]:
     return {key: {name: record[name] for name in names} for key, record in records}
 
 
+def twice(connection: Any) -> None:
+    """Put a defect in: whatever fires makes two jobs, of which the record tells one."""
+    connection.execute("""
+        CREATE FUNCTION timeball.twice() RETURNS trigger LANGUAGE plpgsql AS $function$
+        BEGIN
+            PERFORM timeball.submit(jsonb_build_array(
+                jsonb_build_object('uuid', gen_random_uuid(), 'kind', 'a')));
+            RETURN NULL;
+        END $function$;
+        CREATE TRIGGER twice AFTER INSERT ON timeball.occurrence FOR EACH ROW
+            WHEN (NEW.decision = 'fired') EXECUTE FUNCTION timeball.twice()""")
+
+
 def test_every_name_of_the_founding_exercise_has_one_scenario() -> None:
     names = [each.founding for each in SCENARIOS if each.founding is not None]
     assert sorted(names) == sorted(FOUNDING)
@@ -51,6 +67,16 @@ def test_the_same_seed_sees_the_same(server: str, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {
         *("results.json", "report.html", "junit.xml", "history.jsonl")
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", [C2, F], ids=lambda attack: attack.id)
+def test_a_job_too_many_for_an_occurrence_is_seen(
+    server: str, tmp_path: Path, attack: Scenario
+) -> None:
+    order = Order(scenarios=(attack,), out=tmp_path, dsn=server, changes=(twice,))
+    (result,) = certify(order)
+    assert [check.name.partition(" of ")[0] for check in result.failed] == ["jobs"]
 
 
 def test_an_unknown_scenario_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -49,10 +49,18 @@ def run(stage: Stage) -> Outcome:
     except Skipped as skipped:
         left_out[_POOLED] = str(skipped)
     hours = range(12, 16 if left_out else 17)
-    wanted = {**EXPECTED, "jobs of each occurrence": {f"{hour}:00": 1 for hour in hours}}
+    wanted = {
+        **EXPECTED,
+        "decisions to fire each occurrence": {f"{hour}:00": 1 for hour in hours},
+        "jobs of the schedule": len(hours),
+    }
     return Outcome(
         expected={name: value for name, value in wanted.items() if name not in left_out},
-        observed={**told, "jobs of each occurrence": tickers.fired()},
+        observed={
+            **told,
+            "decisions to fire each occurrence": tickers.fired(),
+            "jobs of the schedule": tickers.jobs(),
+        },
         witness={
             "stale_refused": refused,
             "stale_refused of the frozen worker": frozen_refused,

@@ -17,7 +17,7 @@ from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.records import Decision, Fired, Firing, Schedule
 from timeball.core.standing import standing
 from timeball.errors import StoreUnavailable
-from timeball.store.base import Decide, Store
+from timeball.store.base import Decide, JobFilter, Store
 from timeball.store.postgres import PostgresStore
 from timeball.worker.ticker import Ticker
 
@@ -73,11 +73,16 @@ class Tickers:
         stage.store.declare(spec, standing(agenda_of(spec), stage.store.now()))
 
     def fired(self) -> dict[str, int]:
-        """Return how many jobs each occurrence has, by its hour."""
+        """Return how often it is on record that each occurrence fired, by its hour."""
         told = self.stage.store.occurrences(NAME, limit=_LIMIT)
         fired = [each for each in told if each.decision is Decision.FIRED]
         hours = [each.nominal_at.strftime("%H:%M") for each in fired]
         return {hour: hours.count(hour) for hour in sorted(hours)}
+
+    def jobs(self) -> int:
+        """Return how many jobs there are of the schedule's kind, in its queue."""
+        wanted = JobFilter(kind=KIND, queue="default", limit=_LIMIT)
+        return len(self.stage.store.jobs(wanted))
 
     def at_once(self) -> dict[str, int]:
         """Have one tick while another one has decided and not yet written."""

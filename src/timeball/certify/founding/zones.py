@@ -25,6 +25,7 @@ _SECOND: Final = timedelta(seconds=1)
 _LIMIT: Final = 1_000
 _BEGINNING: Final = -(2**62)
 _EARLY: Final = "fired before its instant"
+_JOBS: Final = "jobs of all schedules"
 _VANCOUVER: Final = "America/Vancouver"
 _LEAVES: Final = datetime(2026, 11, 1, 9, tzinfo=UTC)
 _HOUR_S: Final = 3600
@@ -88,7 +89,7 @@ class Calendar:
         self.stage.store.pause(name)
 
     def told(self, name: str) -> list[str]:
-        """Return the instants at which a schedule has fired, once for each job."""
+        """Return the instants at which a schedule has fired, as it is on record."""
         found = self.stage.store.occurrences(name, limit=_LIMIT)
         return sorted(_text(each.nominal_at) for each in found if each.decision is Decision.FIRED)
 
@@ -121,8 +122,13 @@ def run_table(stage: Stage, *, name: str) -> Outcome:
         expected={
             **{key: [_text(at) for at in case.fires] for key, case in found.items()},
             _EARLY: 0,
+            _JOBS: sum(len(case.fires) for case in found.values()),
         },
-        observed={**{key: calendar.told(key) for key in found}, _EARLY: calendar.early},
+        observed={
+            **{key: calendar.told(key) for key in found},
+            _EARLY: calendar.early,
+            _JOBS: sum(stage.store.counts().values()),
+        },
         checks=(
             _same("oracle", by_wall, lambda case: fires(case.wanted, case.begin, case.end)),
             _same("engine", found, _computed),
