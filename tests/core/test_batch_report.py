@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from timeball.core import batch_report as core_batch_report
 from timeball.core.batch_report import attempts_of, batch_report, critical_path, record_of
 from timeball.core.batches import BATCH, Member, MemberAttempt, MemberEdge
 from timeball.core.dependencies import Rule, RuledOut
@@ -62,6 +64,31 @@ def test_of_a_batch_that_has_not_begun_there_is_a_report() -> None:
     assert (report.makespan_ns, report.jobs, report.attempts) == (0, 1, 0)
     assert critical_path([member(1)]) == []
     assert batch_report([member(1, batch=True)]).jobs == 0
+
+
+class Counted(int):
+    """A job's number that counts how often it is looked up."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return int(self)
+
+
+@pytest.mark.parametrize("began_s", [None, 0, 2])
+def test_of_two_large_batches_one_after_the_other_not_all_pairs_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, began_s: int | None
+) -> None:
+    monkeypatch.setattr(core_batch_report, "EDGES_MAX", 1_000)
+    many, again = 300, [] if began_s is None else [ran(began_s, 1)]
+    early = [member(Counted(n), ran(0, 1)) for n in range(1, many + 1)]
+    whole = member(many + 1, after=tuple(each.id for each in early), batch=True)
+    late = [member(many + 2 + n, *again, after=(whole.id,)) for n in range(many)]
+    Counted.looks = 0
+    parents = record_of([*early, whole, *late]).parents
+    assert sum(map(len, parents.values())) == (1_000 if began_s == 2 else 0)
+    assert Counted.looks < 50 * many
 
 
 def test_a_retry_counts_with_the_wait_before_it() -> None:

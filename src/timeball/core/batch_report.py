@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Final
 
 from timeball.core.batches import Member, parents_first
@@ -117,14 +118,15 @@ def _waited_for(
     room = EDGES_MAX
     for member in parents_first(found):
         parents = (edge.parent for edge in member.edges if edge.rule not in ONE_OF)
-        every = [job for parent in parents for job in stands_for.get(parent, ())]
+        every = (job for parent in parents for job in stands_for.get(parent, ()))
         if member.is_batch:
-            stands_for[member.id] = every
-        else:
-            stands_for[member.id] = [member.id]
-            kept = [job for job in every if job in last and last[job] <= first.get(member.id, 0)]
-            waited[member.id] = kept[:room]
-            room -= len(waited[member.id])
+            stands_for[member.id] = list(every)
+            continue
+        stands_for[member.id] = [member.id]
+        # Looked at no further than kept: of two large batches, one after the other, it is n * n.
+        some = list(islice(every, room if member.id in first else 0))
+        room -= len(some)
+        waited[member.id] = [job for job in some if job in last and last[job] <= first[member.id]]
     return waited
 
 
