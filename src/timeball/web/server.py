@@ -51,9 +51,10 @@ def bound(host: str, port: int, *, tokens: bool) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(_BACKLOG)
-    except BaseException:
+    except OSError as error:
         listening.close()
-        raise
+        why = os.strerror(error.errno or 0)
+        raise OSError(f"port {port} of {host}: {why}; port 0 takes any that is free") from None
     return listening
 
 
@@ -118,7 +119,20 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{host}:{address[1]}/"
 
 
-def _server(app: FastAPI) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """Lets open pages go first: their streams never end, and would be cut off with a traceback."""
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._tide = app.state.desk.tide
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._tide.end()
+        await super().shutdown(sockets)
+
+
+def _server(app: FastAPI) -> _Server:
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -129,4 +143,4 @@ def _server(app: FastAPI) -> uvicorn.Server:
         timeout_graceful_shutdown=_STOP_S,
         timeout_keep_alive=15,
     )
-    return uvicorn.Server(config)
+    return _Server(app, config)

@@ -28,7 +28,7 @@ class Tide:
         self._listeners: set[asyncio.Event] = set()
         self._task: asyncio.Task[None] | None = None
         self._moved: Any = None
-        self._looked = False
+        self._looked = self._over = False
 
     @property
     def listeners(self) -> int:
@@ -46,21 +46,29 @@ class Tide:
         return self._looked
 
     async def changes(self) -> AsyncIterator[bool]:
-        """Yield True when something has changed, and False now and then."""
+        """Yield True when something has changed, and False now and then; until `end`."""
         mine = asyncio.Event()
         self._listeners.add(mine)
         if not self.looks:
             self._looked = False
             self._task = asyncio.create_task(self._watch())
         try:
-            while True:
-                yield await _set_within(mine, BEAT_S)
+            while not self._over:
+                changed = await _set_within(mine, BEAT_S)
                 mine.clear()
+                if not self._over:
+                    yield changed
         finally:
             self._listeners.discard(mine)
             if not self._listeners and self._task is not None:
                 self._task.cancel()
                 self._task = None
+
+    def end(self) -> None:
+        """Let all who listen go, and those who come later: the server stops. In its event loop."""
+        self._over = True
+        for event in self._listeners:
+            event.set()
 
     async def _watch(self) -> None:
         seen = await asyncio.to_thread(self._look)
@@ -79,9 +87,10 @@ class Tide:
             moved = self._connections.run("latest_change")
             if self._moved is None or self._moved[0] != moved:
                 self._moved = moved, self._marks()
-            return self._moved[1]
         except TimeballError:
-            return "away"
+            # Away, or busy: pages that asked again now would only make it worse.
+            pass
+        return self._moved and self._moved[1]
 
     def _marks(self) -> list[Any]:
         queues = [row[:4] + row[5:] for row in self._connections.run("queues", most=COUNT_MAX)]
