@@ -72,3 +72,11 @@ def test_a_prepared_transaction_is_the_worse_the_older_it_is(age: float, severit
 def test_who_cannot_see_sessions_is_told_that() -> None:
     found = {one.check: one.evidence for one in diagnosed(served(sees_all=False))}
     assert "hidden" in found["snapshots"]
+
+
+def test_of_a_schema_that_does_not_fit_nothing_inside_is_said_to_be_in_order() -> None:
+    """Nobody has looked at it."""
+    first, *others = diagnosed(replace(FACTS, mismatch="it lacks 2 changes"))
+    assert (first.check, first.severity) == ("schema", Severity.TROUBLE)
+    unseen = {"indexes", "dead rows", "kinds", "workers", "schedules"}
+    assert not unseen & {one.check for one in others}

@@ -140,7 +140,8 @@ def diagnosed(facts: Facts, *, old_s: float = OLD_S) -> list[Finding]:
         facts: All that they look at.
         old_s: How many seconds a transaction may be open before it is told.
     """
-    found = [finding for check in _CHECKS for finding in check(facts)]
+    checks = [check for check in _CHECKS if not (facts.mismatch and check in _INSIDE)]
+    found = [finding for check in checks for finding in check(facts)]
     found += _held(facts, old_s)
     order = list(Severity)
     return sorted(found, key=lambda finding: -order.index(finding.severity))
@@ -332,3 +333,5 @@ _CHECKS: Final[Sequence[Callable[[Facts], Iterator[Finding]]]] = (
     *(_version, _durable, _vacuumed, _connected, _fitting, _indexed, _clean, _clock, _zoned),
     *(_known, _alive, _firing, _proxy),
 )
+_INSIDE: Final = frozenset({_indexed, _clean, _known, _alive, _firing})
+"""Of what is in the schema: where it does not fit, nothing of it has been looked at."""
