@@ -211,7 +211,7 @@ def test_a_change_that_nobody_survives_is_on_record(store: PostgresStore, direct
         return {}
 
     facts: dict[str, Any] = {"who": "me", "origin": "here", "before": {}}
-    Operations(store.connections).record("a", "b", change=change, **facts)
+    Operations(store.connections, store.connections).record("a", "b", change=change, **facts)
     assert seen == [("me", None)]
 
 

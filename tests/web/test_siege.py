@@ -9,7 +9,6 @@ from html import unescape
 from typing import Any
 from uuid import uuid4
 
-import psycopg
 import pytest
 from tests.store.postgres.sessions import worker_of
 from tests.web.asgi import HERE, LOCAL, Browser
@@ -27,7 +26,6 @@ from timeball.web.sessions import COOKIE
 from timeball.web.tide import Tide
 
 GETS = [route for route in ROUTES if route.method == "GET"]
-NOBODY = "postgresql://who:canary@127.0.0.1:1/nowhere"
 FORM = {
     "content-type": "application/x-www-form-urlencoded",
     "origin": "http://localhost",
@@ -340,51 +338,3 @@ def test_many_open_pages_look_at_the_database_once(dsn: str) -> None:
     asyncio.run(story())
     connections.close()
     assert looks.count("latest_change") == 1
-
-
-# A database that is away ------------------------------------------------------------------------
-
-
-def test_a_database_that_is_away_is_said_to_be_and_nothing_of_where_it_is() -> None:
-    browser = Browser(create_app(NOBODY))
-    for route in GETS:
-        if route.path in {"/events", "/login", "/static/{name}", "/api/v1/openapi.json"}:
-            continue
-        for accept in ("text/html", "application/json"):
-            answer = browser.get(path_of(route), accept=accept)
-            assert answer.status == 503, route.path
-            assert not re.search(r"canary|127\.0\.0\.1|nowhere|SELECT|Traceback", answer.text)
-
-
-def test_who_shows_no_token_costs_the_database_nothing() -> None:
-    """It is away, and nobody finds out."""
-    browser = Browser(create_app(NOBODY, tokens=TOKENS))
-    for route in ROUTES:
-        if route.scope is not Scope.OPEN:
-            assert browser.send(route.method, path_of(route)).status == 401
-
-
-def test_once_the_database_is_back_so_are_the_pages(app: Any, admin: Browser) -> None:
-    connections = app.state.desk.look_connections
-    assert admin.get("/jobs").status == 200
-    for _, connection in connections._idle:
-        connection.pgconn.finish()
-    told = [admin.get("/jobs").status for _ in range(4)]
-    assert set(told) <= {200, 503}
-    assert told[-1] == 200
-
-
-def test_what_the_driver_says_reaches_nobody(
-    app: Any, admin: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the dashboard connects as somebody who may not read."""
-
-    def refused(*_: object, **__: object) -> None:
-        with app.state.desk.look_connections.borrowed():
-            raise psycopg.errors.InsufficientPrivilege("permission denied for table canary")
-
-    monkeypatch.setattr(app.state.desk.look, "jobs", refused)
-    answer = admin.get("/api/v1/jobs")
-    assert answer.status == 503
-    assert "canary" not in answer.text
-    assert "timeball db roles" in answer.json["detail"]

@@ -83,7 +83,7 @@ def create_app(
         look=Client(reading),
         look_connections=reading.connections,
         panorama=Panorama(reading.connections),
-        operations=Operations(store.connections),
+        operations=Operations(store.connections, reading.connections),
         tide=Tide(reading.connections),
         gate=Gate(known, Sessions()),
         title=title,

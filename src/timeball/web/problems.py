@@ -101,17 +101,25 @@ def problem_of(error: Exception) -> Problem:
             return error
         case AnyHTTPException():
             return Problem(error.status_code, str(error.detail), headers=error.headers)
-        case StoreUnavailable() | SchemaMismatch():
+        case StoreUnavailable():
             # The driver's own words may hold SQL, and where the database is.
             text = "the database does not answer, or this takes it longer than 2 seconds"
             return Problem(503, text, headers={"Retry-After": "2"})
-        case UsageError() if getattr(error.__cause__, "sqlstate", None) == _DENIED:
-            text = "the database does not let the dashboard's user do this: see `timeball db roles`"
-            return Problem(503, text)
+    if unfit := _unfit(error):
+        return Problem(503, unfit)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
     if status is None:
         return Problem(500, "this is a defect of Timeball: its log says more")
     return Problem(status, str(error), headers={"Retry-After": "5"} if status == _FULL else None)
+
+
+def _unfit(error: Exception) -> str:
+    """Return what its operator has to mend of the database; empty if it is not that."""
+    if isinstance(error, SchemaMismatch):
+        return "the database's schema is missing, or not of this version: see `timeball doctor`"
+    if isinstance(error, UsageError) and getattr(error.__cause__, "sqlstate", None) == _DENIED:
+        return "the database does not let the dashboard's user do this: see `timeball db roles`"
+    return ""
 
 
 def answer_with_problems(app: FastAPI, page: Callable[[Request, Exception], Response]) -> None:

@@ -16,7 +16,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from timeball import __version__
 from timeball.core.redaction import redacted
-from timeball.errors import TimeballError
 from timeball.web import wording
 from timeball.web.desk import caller_of, desk_of
 from timeball.web.gate import Caller, Proof
@@ -168,7 +167,6 @@ def trouble(request: Request, error: Exception) -> Response:
         status=problem.status_code,
         title=TITLES.get(problem.status_code, "Error"),
         detail=problem.detail,
-        hint=isinstance(error, TimeballError),
     )
 
 

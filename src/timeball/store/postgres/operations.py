@@ -32,10 +32,15 @@ class Operation(NamedTuple):
 
 
 class Operations:
-    """Writes the record, and reads it."""
+    """Writes the record, and reads it.
 
-    def __init__(self, connections: Connections) -> None:
-        self._run = connections.run
+    Args:
+        connections: To write with.
+        look: To read with.
+    """
+
+    def __init__(self, connections: Connections, look: Connections) -> None:
+        self._run, self._look = connections.run, look.run
 
     def record(
         self,
@@ -73,7 +78,7 @@ class Operations:
 
     def page(self, *, before_id: int | None = None, limit: int = 50) -> list[Operation]:
         """Return a page of what was changed, newest first."""
-        rows = self._run("operations", before_id=before_id, limit=limit)
+        rows = self._look("operations", before_id=before_id, limit=limit)
         return [_operation_of(row) for row in rows]
 
 
