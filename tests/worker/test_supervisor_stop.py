@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.proxy import proxied
 from tests.worker.supervision import (
+    FOR_EVER_S,
     PATIENCE_S,
     SPARE_S,
     assert_clean,
@@ -125,6 +127,22 @@ def test_draining_ends_when_its_time_is_up(
     assert process.wait(0.5 + GIVE_BACK_S + FAREWELL_S + SPARE_S) == 0
     assert gone(pid)
     assert given_back(store, uuid)
+
+
+def test_signals_end_it_in_time_also_while_answers_are_swallowed(
+    direct: str, store: PostgresStore, folder: Path, launch: Callable
+) -> None:
+    """The loop waits for an answer that never comes, for two minutes if it is let."""
+    with proxied(direct) as way:
+        process = launch(configured(way.dsn, folder, drain_s=FOR_EVER_S))
+        _, pid = hold(store, folder)
+        way.muted, asked = True, way.asked
+        until(lambda: way.asked > asked + 5, "all wait for an answer")
+        process.send_signal(signal.SIGTERM)
+        until(lambda: "once more gives it back" in (folder / "stderr").read_text(), "it drains")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(GIVE_BACK_S + FAREWELL_S + SPARE_S) == 75
+        assert gone(pid)
 
 
 def test_without_its_database_it_still_ends_in_time_and_says_that_something_is_left(

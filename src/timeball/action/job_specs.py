@@ -14,6 +14,7 @@ from uuid import UUID
 
 from timeball.action.edges import parents_of
 from timeball.action.job_call import JobCall
+from timeball.action.kind import NAME_MAX, PRIORITY_MAX
 from timeball.action.own_kinds import own_kind
 from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.action.uniqueness import unique_of
@@ -21,6 +22,7 @@ from timeball.chance import new_uuid
 from timeball.core.batches import BATCH
 from timeball.core.payload import encode_args
 from timeball.core.records import (
+    MAX_CRASHES_DEFAULT,
     PRIORITY_DEFAULT,
     Delivery,
     JobSpec,
@@ -28,10 +30,6 @@ from timeball.core.records import (
 from timeball.core.retry import MAX_RETRIES_LIMIT, WAIT_LIMIT_S
 from timeball.errors import UsageError
 
-NAME_MAX: Final = 256
-"""Bytes of a kind's, a queue's or a schedule's name."""
-
-PRIORITY_MAX: Final = 9
 MAX_CRASHES_LIMIT: Final = 1_000
 
 OPTIONS: Final = frozenset(
@@ -55,7 +53,7 @@ _DEFAULTS: Final = {
     "queue": "default",
     "priority": PRIORITY_DEFAULT,
     "max_retries": 3,
-    "max_crashes": 3,
+    "max_crashes": MAX_CRASHES_DEFAULT,
     "timeout_s": None,
     "delivery": Delivery.AT_LEAST_ONCE,
     "key": None,
