@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from timeball import Rate, Scheduler, UsageError
+from timeball import Rate, Scheduler, State, UsageError
 from timeball.errors import JobNotFound
 
 
@@ -93,3 +94,21 @@ def test_a_callable_without_a_hash_may_be_submitted(scheduler: Callable[..., Sch
             return a + b
 
     assert scheduler().submit(Adder(), 1, b=2).result(20) == 3
+
+
+def test_an_id_may_be_a_word_of_an_enumeration_and_is_there_once() -> None:
+    class Name(StrEnum):
+        TIDE = "tide"
+
+    with Scheduler(workers=1, keep_results=1) as s:
+        first = s.submit(int, id=Name.TIDE, delay_s=3600)
+        assert (type(first.id), first.id) == (str, "tide")
+        for name in ("tide", Name.TIDE):
+            with pytest.raises(UsageError, match="'tide' is here already"):
+                s.submit(int, id=name)
+        child = s.submit(int, after=[Name.TIDE], rule="all_done")
+        first.cancel()
+        child.result(30)
+        s.submit(int, id=Name.TIDE)  # the first one is forgotten by now
+        s.wait(timeout_s=30)
+        assert s.counts()[State.SUCCEEDED] == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,37 @@ def test_all_are_there_or_none() -> None:
         assert sum(s.counts().values()) == 1
         assert s.submit_all([]) == []
         s.submit_all([good])
+
+
+class Raced(dict[str, Any]):
+    """Ids of which another thread claims one just after it was looked at, or before its claim."""
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        self._others = [other]
+
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        self._race(name)
+        return found
+
+    def setdefault(self, name: str, work: Any) -> Any:  # type: ignore[override]  # with a job
+        self._race(name)
+        return super().setdefault(name, work)
+
+    def _race(self, name: object) -> None:
+        if name == "raced" and self._others:
+            self._others.pop()()
+
+
+def test_of_two_that_claim_an_id_at_once_one_is_refused_whole() -> None:
+    with Scheduler(workers=1) as s:
+        s._engine._named = Raced(lambda: s.submit(int, id="raced"))
+        with pytest.raises(UsageError, match="'raced' is here already"):
+            s.submit_all([tb.draft(int, id="first"), tb.draft(int, id="raced")])
+        s.submit(int, id="first")
+        s.wait()
+        assert len(s._engine.states()) == sum(s.counts().values()) == 2
+        assert s.violations() == []
 
 
 def test_nothing_is_taken_in_after_the_end() -> None:

@@ -126,11 +126,7 @@ class Engine:
         if self.closed:
             raise self.refusal()
         works = drafted(together(drafts), self.new_job)
-        named = {work.id: work for work in works if isinstance(work.id, str)}
-        taken = next((name for name in named if name in self._named), None)
-        if taken is not None:
-            raise UsageError(f"a job {taken!r} is here already: write another id")
-        self._named |= named
+        self._claim_ids({work.id: work for work in works if isinstance(work.id, str)})
         if self.room is not None and works:
             self.room.take_more(len(works) - 1)
         elif self.room is not None:
@@ -141,6 +137,20 @@ class Engine:
         self.agenda.inbox.extend(works)  # at once: an order to close comes before all or after all
         self._taken_in()
         return works
+
+    def _claim_ids(self, named: dict[str, Work]) -> None:
+        """Claim ids for new jobs, all or none, though others may claim the same meanwhile."""
+        known = self._named
+        taken = [name for name in named if name in known]
+        if not taken:
+            taken = [
+                name for name, work in named.items() if known.setdefault(name, work) is not work
+            ]
+            if taken:
+                for name in named.keys() - set(taken):
+                    del known[name]
+        if taken:
+            raise UsageError(f"a job {taken[0]!r} is here already: write another id")
 
     def _taken_in(self) -> None:
         self._ring()

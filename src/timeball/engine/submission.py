@@ -147,7 +147,7 @@ class Submission:
         if job_id is not None:
             if not (isinstance(job_id, str) and job_id):
                 raise UsageError(f"id is {job_id!r}: write a text, or leave it out for a number")
-            work.id = job_id
+            work.id = str.__str__(job_id)  # of a word of an enumeration too
         if key is not None and not isinstance(key, str):
             raise UsageError(f"key is {key!r}: write a text")
         work.key = key
