@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from threading import Timer
+from threading import Event, Thread, current_thread
+from time import monotonic, sleep
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.action.attempts import turn
 
 import timeball as tb
+from timeball.action import sql
 from timeball.action.context import StopSign
 from timeball.action.python import carry_out
 from timeball.action.secret import Secret
@@ -112,6 +114,32 @@ def test_it_is_one_statement_and_no_more(statement: str) -> None:
             tb.sql(statement, dsn=DSN)
 
 
+@pytest.mark.parametrize(
+    ("statement", "params"),
+    [("copy (select 1) to stdout", []), ("; -- nothing", []), ("select %s", [{"a": 1}])],
+)
+def test_what_the_statement_is_to_blame_for_is_not_tried_again(
+    statement: str, params: list[Any]
+) -> None:
+    found = failure(statement, params=params)
+    assert (found.error_type, found.again) == ("SqlError", False)
+    assert ("copies" in found.error) is statement.startswith("copy")
+
+
+def test_a_server_that_goes_away_in_the_middle_is_worth_another_attempt() -> None:
+    gone = "select pg_terminate_backend(pg_backend_pid()) from generate_series(1, 3)"
+    assert failure(gone).again
+
+
+def test_letters_are_what_they_were_whatever_the_connection_string_says(
+    monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    monkeypatch.setenv("TIMEBALL_SECRET_DB", make_conninfo(database, client_encoding="latin1"))
+    found = result("select 'é' as ü, %s, length('é')", params=["Ж"])
+    assert (found["columns"][0], found["rows"]) == ("ü", [["é", "Ж", 1]])
+
+
 def test_read_only_is_the_default_and_what_fails_leaves_nothing(database: str) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("drop table if exists sql_job")
@@ -143,13 +171,47 @@ def test_the_server_ends_what_takes_too_long() -> None:
     assert (found.error_type, found.again) == ("SqlTimeout", True)
 
 
-@pytest.mark.slow
-def test_a_stop_ends_it_and_gives_its_turn_back() -> None:
+def test_a_stop_ends_it_and_gives_its_turn_back(database: str) -> None:
     stop = StopSign()
-    timer = Timer(0.2, stop.raise_)
-    timer.start()
-    assert outcome("select pg_sleep(60)", stop=stop) == Unbegun("stopped")
-    timer.join()
+
+    def once_it_runs() -> None:
+        look = "select 1 from pg_stat_activity where query = 'select pg_sleep(600)'"
+        with psycopg.connect(database, autocommit=True) as other:
+            until = monotonic() + 60
+            while other.execute(look).fetchone() is None and monotonic() < until:
+                sleep(0.01)
+        stop.raise_()
+        stop.raise_()  # as it may
+
+    thread = Thread(target=once_it_runs)
+    thread.start()
+    assert outcome("select pg_sleep(600)", stop=stop, timeout_s=60) == Unbegun("stopped")
+    thread.join()
+
+
+def test_a_stop_that_comes_before_the_statement_ends_it_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is cancelled between two statements is nothing, and must be said again."""
+    words: list[Thread] = []
+    stop, said, through = StopSign(), Event(), sql.placed
+
+    class Told(psycopg.Connection[Any]):
+        def cancel_safe(self, *, timeout: float = 30.0) -> None:
+            super().cancel_safe(timeout=timeout)
+            words.append(current_thread())
+            said.set()
+
+    def placed(*args: Any) -> Any:
+        stop.raise_()
+        assert said.wait(60)
+        return through(*args)
+
+    monkeypatch.setattr(psycopg, "connect", Told.connect)
+    monkeypatch.setattr(sql, "placed", placed)
+    assert outcome("select pg_sleep(600)", stop=stop, timeout_s=20) == Unbegun("stopped")
+    # The statement's own thread has a last word too; had it been alone, its time had ended it.
+    assert len([each for each in words if each is not current_thread()]) > 1
 
 
 def test_it_acts_as_the_role_that_is_named(database: str) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, suppress
-from threading import Thread
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from threading import Event, Lock, Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 
-from timeball.action.context import Context
+from timeball.action.context import Context, StopSign
 from timeball.action.failed import ActionFailed
 from timeball.action.secret import VALUE_MIN, SecretUnavailable
 from timeball.action.sql_places import placed
@@ -39,6 +39,7 @@ BYTES_MAX: Final = 200_000
 """Of rows as JSON text: they fit a result together with all that is around them."""
 
 CONNECT_S: Final = 10
+_CANCEL_EVERY_S: Final = 0.05
 _COPIES: Final = frozenset({ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH})
 
 # For what a connection string leaves out, so that nothing of it is the worker's own.
@@ -58,6 +59,7 @@ _GIVEN: Final = MappingProxyType(
 # Of the first two characters of a SQLSTATE: lost connections, rollbacks that another attempt may
 # not meet, too few resources, an operator's doings, a lock that was not to be had.
 _AGAIN: Final = frozenset({"08", "40", "53", "55", "57", "58"})
+_LOST: Final = (psycopg.OperationalError, psycopg.InterfaceError)
 _TIMED_OUT: Final = "57014"
 _SETTINGS: Final = "select set_config('statement_timeout', %s, true)"
 _ROLE: Final = "select set_config('role', %s, true)"
@@ -70,8 +72,7 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
         ActionFailed: The statement has not been carried out, and nothing of it is left.
     """
     try:
-        with _connected(asked) as connection:
-            context.stop.when_raised(Thread(target=_cancel, args=(connection,), daemon=True).start)
+        with _connected(asked) as connection, _ended_by(context.stop, connection):
             return _result(connection, asked, context)
     except psycopg.Error as error:
         if context.stop.raised:
@@ -86,10 +87,25 @@ def carry_out(asked: SqlRequest, context: Context) -> dict[str, Any] | Unbegun:
         raise ActionFailed(text, error_type="SqlError", again=False) from None
 
 
-def _cancel(connection: psycopg.Connection[Any]) -> None:
+@contextmanager
+def _ended_by(stop: StopSign, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Have the sign end whatever the connection is at in this block."""
+    over, using = Event(), Lock()
+
+    def cancel() -> None:
+        # Again and again: a word that comes between two statements ends none.
+        while not over.wait(_CANCEL_EVERY_S):
+            with using, suppress(psycopg.Error):
+                if not over.is_set():
+                    connection.cancel_safe(timeout=CONNECT_S)
+
     # In a thread of its own, for whoever raises the sign must not wait for the network.
-    with suppress(psycopg.Error):
-        connection.cancel_safe(timeout=CONNECT_S)
+    stop.when_raised(lambda: Thread(target=cancel, daemon=True).start())
+    try:
+        yield
+    finally:
+        with using:  # the driver does not guard a connection that is closed meanwhile
+            over.set()
 
 
 def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
@@ -109,7 +125,8 @@ def _connected(asked: SqlRequest) -> psycopg.Connection[Any]:
             again=False,
         )
     given: dict[str, Any] = {**_GIVEN, "dbname": parts["user"]}
-    whole = make_conninfo(**{**given, **parts, "password": password or ""})
+    fixed = {"password": password or "", "client_encoding": "UTF8"}  # as statements are sent
+    whole = make_conninfo(**{**given, **parts, **fixed})
     connection: psycopg.Connection[Any] = psycopg.connect(whole)
     encrypted, info = bool(connection.pgconn.ssl_in_use), connection.info
     warn_if_plain(info.host, info.hostaddr, encrypted=encrypted)
@@ -166,7 +183,8 @@ def _failed(error: psycopg.Error, context: Context) -> ActionFailed:
     if state == _TIMED_OUT:
         text = f"ran longer than its {context.timeout_s or TIMEOUT_S:g} s"
         return ActionFailed(text, error_type="SqlTimeout", again=True)
-    again = state is None or state[:2] in _AGAIN
+    # Without a state it was not the server who said it: the connection, or what it was given.
+    again = isinstance(error, _LOST) if state is None else state[:2] in _AGAIN
     said = error.diag.message_primary or str(error).strip()
     text = f"{said} ({state})" if state else said
     return ActionFailed(text, error_type="SqlError", again=again)
@@ -234,6 +252,8 @@ class Reply:
                 return False
             case ExecStatus.FATAL_ERROR:
                 raise error_from_result(result)
+            case ExecStatus.EMPTY_QUERY:
+                raise psycopg.ProgrammingError("the statement is empty: write one SQL statement")
             case _:  # COPY, which needs somebody to talk to
                 raise psycopg.ProgrammingError("a statement that copies from or to its client")
 
