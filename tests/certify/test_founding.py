@@ -11,14 +11,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.certify.conforming import faults, schema
+from tests.certify.test_runner import scenario
 
+from timeball.certify.founding.contention import NEXT_CLAIM_MS
 from timeball.certify.founding.fires import F
+from timeball.certify.founding.lanes import Lane
 from timeball.certify.founding.oracle import Wanted, fires
 from timeball.certify.founding.zones import C2, cases
+from timeball.certify.mutants.defects import InFunction
 from timeball.certify.registry import SCENARIOS
 from timeball.certify.results import FOUNDING
 from timeball.certify.runner import Order, certify
-from timeball.certify.scenario import Scenario
+from timeball.certify.scenario import Outcome, Scenario, Status
+from timeball.certify.stage import Stage
 from timeball.cli.commands import timeball
 
 CASES = Path(__file__).parents[1] / "data" / "cron_cases.json"
@@ -77,6 +82,31 @@ def test_a_job_too_many_for_an_occurrence_is_seen(
     order = Order(scenarios=(attack,), out=tmp_path, dsn=server, changes=(twice,))
     (result,) = certify(order)
     assert [check.name.partition(" of ")[0] for check in result.failed] == ["jobs"]
+
+
+@pytest.mark.slow
+def test_a_lane_that_is_held_while_nobody_reads_is_seen(server: str, tmp_path: Path) -> None:
+    held = InFunction(
+        "lease_turns",
+        "FROM timeball.lease CROSS JOIN LATERAL unnest",
+        "FROM (SELECT pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, p_lane)) "
+        "AS lock CROSS JOIN timeball.lease CROSS JOIN LATERAL unnest",
+    )
+
+    def holds(connection: Any) -> None:
+        connection.execute(held.changed())
+
+    def run(stage: Stage) -> Outcome:
+        holds, took_ms, unread = Lane(stage).unread_turns()
+        return Outcome(
+            expected={"lanes": 1, "waited": True},
+            observed={**holds, "waited": took_ms > NEXT_CLAIM_MS},
+            witness={"unread": unread},
+        )
+
+    order = Order(scenarios=(scenario(run),), out=tmp_path, dsn=server, changes=(holds,))
+    (result,) = certify(order)
+    assert (result.status, result.failed) == (Status.PASSED, ())
 
 
 def test_an_unknown_scenario_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
+from timeball.certify.databases import conninfo
 from timeball.certify.faults import at_statement
 from timeball.certify.fleet import processes
 from timeball.certify.kinds import NOTE
@@ -16,6 +17,8 @@ from timeball.certify.stage import Stage
 from timeball.certify.verbs import claim_of
 from timeball.core.records import JobSpec, Settlement
 from timeball.core.states import Ending
+from timeball.errors import StoreUnavailable
+from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.connections import Connections
 
 ALLOWED: Final = frozenset({"AccessShareLock", "RowShareLock", "RowExclusiveLock"})
@@ -25,6 +28,7 @@ _JOBS: Final = 120
 _LARGE: Final = 50
 _BYTES: Final = 100_000
 _PROBES: Final = 5
+_PATIENCE_MS: Final = 10_000
 _LEASE_S: Final = 60.0
 
 
@@ -43,16 +47,23 @@ class Lane:
         return store.register("by hand", kinds=[NOTE], queues=[queue], lease_s=_LEASE_S)
 
     def next_claim_ms(self, queue: str = "long") -> float:
-        """Return how long a claim takes: the best of a few, for the machine may be busy."""
-        store, worker = self.stage.store, self.worker(queue)
-        spent = []
-        for _ in range(_PROBES):
-            began = time.monotonic()
-            turns = store.claim(worker, limit=1, request=uuid4(), floors={})
-            spent.append(time.monotonic() - began)
-            back = [Settlement(*turn[:4], ending=Ending.RELEASED) for turn in turns]
-            store.settle(worker, back)
-        store.retire(worker)
+        """Return how long a claim takes: the best of a few, for the machine may be busy.
+
+        One that has to wait for a lock until patience is at its end stands for all.
+        """
+        worker, spent = self.worker(queue), []
+        patient = conninfo(self.stage.dsn, options=f"-c lock_timeout={_PATIENCE_MS}")
+        with closing(PostgresStore(patient)) as store:
+            for _ in range(_PROBES):
+                began = time.monotonic()
+                try:
+                    turns = store.claim(worker, limit=1, request=uuid4(), floors={})
+                except StoreUnavailable:
+                    return _PATIENCE_MS
+                spent.append(time.monotonic() - began)
+                back = [Settlement(*turn[:4], ending=Ending.RELEASED) for turn in turns]
+                store.settle(worker, back)
+            store.retire(worker)
         return round(min(spent) * 1e3, 3)
 
     def modes(self) -> list[str]:
