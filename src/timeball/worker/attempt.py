@@ -253,6 +253,7 @@ class TurnAttempt:
         return self._end(outcome)
 
     def _put_off(self) -> Settlement:
+        self._give_back()
         return decide(self.turn, Snoozed(_REST_S), _UNBEGUN, self.kind.retry, 0.0)
 
     def _without_database(self) -> Settlement:
@@ -262,10 +263,13 @@ class TurnAttempt:
 
     def unbegun(self, reason: str = "stopped") -> Settlement:
         """Return the settlement that gives the turn back before it has begun, and its permits."""
+        self._give_back()
+        return decide(self.turn, Unbegun(reason), _UNBEGUN, self.kind.retry, 0.0)
+
+    def _give_back(self) -> None:
         for batch in self._permits:
             batch.give_back(1)
         self._permits = ()
-        return decide(self.turn, Unbegun(reason), _UNBEGUN, self.kind.retry, 0.0)
 
     def cancel(self) -> None:
         """Ask it to stop, for good: its cancel was requested."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from random import Random
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -17,9 +18,14 @@ from timeball.core.permits import TTL_S, Proof, Start, proofs
 from timeball.core.rate import Rate
 from timeball.core.records import Promoted, Turn
 from timeball.core.states import Ending, State
-from timeball.store.limiting import RATE_SPENT
+from timeball.engine.runner import Runner
+from timeball.store.limiting import RATE_SPENT, Ask, Granted, Grants, Spent
 from timeball.store.memory import MemoryStore
+from timeball.worker.attempt import Bench, TurnAttempt
+from timeball.worker.begun import BegunTable
+from timeball.worker.exclusive import Guard
 from timeball.worker.permits import Batch, PermitDesk
+from timeball.worker.tenure import Tenure
 
 NAMES = {Scope.KEY: "k-*", Scope.KIND: "quick", Scope.QUEUE: "default"}
 
@@ -138,6 +144,60 @@ def test_a_store_that_is_away_while_permits_are_asked_for_loses_nothing(
         shop.store.until(shop.all_ended)
     assert proof(shop, rate).early == ()
     shop.assert_clean()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_stop_gives_back_a_turn_that_waits_for_its_instant_and_its_permit(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, *, cancelled: bool
+) -> None:
+    """The instant is made to lie far ahead: no machine is so slow that it comes."""
+    inner, told = shop.store.inner.permits, []
+
+    def far_ahead(asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:
+        told.extend(spent)
+        at, granted, wait_s = inner(asks, spent)
+        late = [Granted(tuple(p._replace(wait_s=600.0) for p in each.parts)) for each in granted]
+        return Grants(at, late, wait_s)
+
+    monkeypatch.setattr(shop.store.inner, "permits", far_ahead)
+    shop.job(name="quick")(lambda: None)
+    shop.store.limit_starts(Scope.KIND, "quick", Rate(5, per_s=1))
+    job = shop.submit("quick")
+    with shop.at_work(poll_s=0.02) as worker:
+        shop.store.until(lambda: shop.store.calls["permits"] > 0)
+        promoted = shop.store.calls["promote"]  # by the next one the turn lies in the kernel
+        shop.store.until(lambda: shop.store.calls["promote"] > promoted)
+        if cancelled:
+            assert shop.store.cancel(job) == "requested"
+        assert shop.get(job).state is State.RUNNING
+        worker.stop()
+        shop.store.until(lambda: bool(told))
+    assert [(spent.name, spent.used) for spent in told] == [("kind:quick", 0)]
+    found = shop.get(job)
+    assert found.state is (State.CANCELLED if cancelled else State.PENDING)
+    assert found.attempts == 0
+    (history,) = shop.store.inner.histories()
+    assert [each.began_at for each in history.endings] == [None] * len(history.endings)
+
+
+def test_a_turn_that_is_put_off_keeps_no_permit(shop: Workshop) -> None:
+    table = BegunTable.create(1)
+
+    @shop.job(name="lone", exclusive=True)
+    def lone() -> None:
+        """Do nothing."""
+
+    guard = Guard(table, 9.0)  # its worker has not registered: nothing exclusive may begin
+    bench = Bench(lambda: 0.0, None, guard=guard, alone=cast("Runner", object()))
+    turn = Turn(1, 1, 1, 1, UUID(int=1), "lone", "{}", 0, 0, 0, 0.0, 3, None, 1_000.0)
+    permits = batch(1)
+    attempt = TurnAttempt(
+        *(turn, shop.registry["lone"], Tenure(1)), arrived_s=0.0, bench=bench, permits=[permits]
+    )
+    assert attempt.run().ending is Ending.SNOOZED
+    (spent,) = permits.close(100.3) or ()  # at once, and not when it has run out
+    assert spent.used == 0
+    table.close()
 
 
 # The desk by itself
