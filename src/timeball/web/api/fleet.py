@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 
+from timeball.observe import families
+from timeball.observe.board import Key
 from timeball.observe.exposition import CONTENT_TYPE, exposition
 from timeball.web.api.models import (
     NUMBER_MAX,
@@ -22,6 +25,11 @@ from timeball.web.scopes import Scope
 from timeball.worker.telemetry import Waiting
 
 routes = Routes("fleet")
+QUEUES_MAX: Final = 200
+"""Queues with series of their own; a queue for each customer must not fill who keeps them."""
+
+OTHER: Final = "other"
+"""What all queues after the first `QUEUES_MAX` are called together."""
 
 
 @routes.get("/api/v1/workers", Scope.READ, gives=WorkerList)
@@ -49,11 +57,27 @@ def show_metrics(request: Request) -> Response:
     """Tell Prometheus what waits, and whether the database answers."""
     desk = desk_of(request)
     names = [queue.name for queue in desk.look.queues()]
-    text = exposition(Waiting(desk.look_connections, names).latest())
-    return Response(text, media_type=CONTENT_TYPE)
+    found = Waiting(desk.look_connections, names).latest()
+    return Response(exposition(bounded(found, names[:QUEUES_MAX])), media_type=CONTENT_TYPE)
 
 
 @routes.get("/api/v1/openapi.json", Scope.READ, gives="application/json")
 def describe_api(request: Request) -> Response:
     """Describe this API in the terms of OpenAPI."""
     return Response(json.dumps(request.app.openapi()), media_type="application/json")
+
+
+def bounded(samples: Mapping[Key, list[int]], queues: Sequence[str]) -> dict[Key, list[int]]:
+    """Return samples of which only some queues have their own; the others are one.
+
+    Args:
+        samples: The jobs of queues and the ages of their oldest, and what is of no queue.
+        queues: Those that have their own.
+    """
+    own, found = {*queues, OTHER}, dict[Key, list[int]]()
+    for (family, labels), numbers in samples.items():
+        alone = not labels or labels[0] in own
+        key = family, labels if alone else (OTHER, *labels[1:])
+        join = max if family == families.OLDEST.name else sum
+        found[key] = [join(pair) for pair in zip(found.get(key, [0]), numbers, strict=True)]
+    return found
