@@ -11,7 +11,9 @@ from tests.web.asgi import Browser
 from tests.web.conftest import TOKENS, path_of
 
 from timeball.client import Client
-from timeball.store.postgres import PostgresStore
+from timeball.store.postgres import PostgresStore, reading
+from timeball.store.postgres import connections as store_connections
+from timeball.store.postgres.connections import statement
 from timeball.web import Scope, create_app
 from timeball.web.app import ROUTES
 
@@ -93,3 +95,20 @@ def test_what_the_driver_says_reaches_nobody(
     assert answer.status == 503
     assert "canary" not in answer.text
     assert "timeball db roles" in answer.json["detail"]
+
+
+def test_a_list_that_takes_too_long_is_told_apart_and_how_to_ask_for_less(
+    app: Any, admin: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "TIMEOUT_S", 0.01)
+    connections = app.state.desk.look_connections
+    slow = "SELECT pg_sleep(60)"
+    monkeypatch.setattr(
+        store_connections,
+        "statement",
+        lambda name, schema: slow if name == "jobs" else statement(name, schema),
+    )
+    answer = admin.get("/api/v1/jobs?kind=k")
+    assert answer.status == 503
+    assert "longer than 2 seconds: ask for less" in answer.json["detail"]
+    assert connections._lent == 0

@@ -48,6 +48,9 @@ TITLES: Final = MappingProxyType(
 )
 
 _FULL: Final = 429
+_CANCELED: Final = "57014"
+"""What PostgreSQL calls a statement that took longer than it may."""
+
 _DENIED: Final = "42501"
 """What PostgreSQL calls a lack of privilege; its words name tables."""
 
@@ -103,7 +106,11 @@ def problem_of(error: Exception) -> Problem:
             return Problem(error.status_code, str(error.detail), headers=error.headers)
         case StoreUnavailable():
             # The driver's own words may hold SQL, and where the database is.
-            text = "the database does not answer, or this takes it longer than 2 seconds"
+            text = "the database does not answer"
+            if _sqlstate(error) == _CANCELED:
+                text = (
+                    "this takes the database longer than 2 seconds: ask for less, such as one state"
+                )
             return Problem(503, text, headers={"Retry-After": "2"})
     if unfit := _unfit(error):
         return Problem(503, unfit)
@@ -117,9 +124,14 @@ def _unfit(error: Exception) -> str:
     """Return what its operator has to mend of the database; empty if it is not that."""
     if isinstance(error, SchemaMismatch):
         return "the database's schema is missing, or not of this version: see `timeball doctor`"
-    if isinstance(error, UsageError) and getattr(error.__cause__, "sqlstate", None) == _DENIED:
+    if isinstance(error, UsageError) and _sqlstate(error) == _DENIED:
         return "the database does not let the dashboard's user do this: see `timeball db roles`"
     return ""
+
+
+def _sqlstate(error: Exception) -> str | None:
+    """Return what PostgreSQL called it, if it was PostgreSQL."""
+    return getattr(error.__cause__, "sqlstate", None)
 
 
 def answer_with_problems(app: FastAPI, page: Callable[[Request, Exception], Response]) -> None:
