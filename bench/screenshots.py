@@ -19,7 +19,7 @@ from shutil import which
 from threading import Event, Thread
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
 
 from timeball.cli.demo_story import LOADS, QUEUES, begin, go_on
 from timeball.client import Client
@@ -36,6 +36,7 @@ from timeball.worker.supervisor import Supervisor, SupervisorConfig
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 SETTLE_S = 25.0
 LOOK_MS = 700
+TROUBLE = "/jobs/999999999"
 
 
 @contextmanager
@@ -95,8 +96,13 @@ def pages(client: Client) -> dict[str, str]:
         "doctor": "/doctor",
         "record": "/record",
         "login": "/login",
-        "trouble": "/jobs/999999999",
+        "trouble": TROUBLE,
     }
+
+
+def is_fault(said: ConsoleMessage) -> bool:
+    # Chromium tells of the page of trouble itself, which is meant to be there.
+    return said.type == "error" and not said.location["url"].endswith(TROUBLE)
 
 
 def shoot(browser: Browser, url: str, found: dict[str, str], folder: Path) -> list[str]:
@@ -106,7 +112,7 @@ def shoot(browser: Browser, url: str, found: dict[str, str], folder: Path) -> li
             color_scheme=theme, viewport={"width": size[0], "height": size[1]}
         )
         page = context.new_page()
-        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else 0)
+        page.on("console", lambda said: faults.append(said.text) if is_fault(said) else 0)
         page.on("pageerror", lambda error: faults.append(str(error)))
         for title, path in found.items():
             page.goto(url + path, wait_until="load")
