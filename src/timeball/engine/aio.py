@@ -170,4 +170,5 @@ class EventLoop(Generic[A]):
         ending = Thread(target=self._helpers.shutdown, daemon=True)
         ending.start()
         ending.join(_LEFTOVERS_S)
+        self._helpers.shutdown(wait=False, cancel_futures=True)
         loop.close()
