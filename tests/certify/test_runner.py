@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from timeball.certify.disasters.killed import POINTS
 from timeball.certify.kinds import NOTE
 from timeball.certify.queries import query
 from timeball.certify.registry import SCENARIOS, selected
@@ -153,6 +154,10 @@ def test_an_id_is_unique_and_an_unknown_one_is_refused() -> None:
     assert [each.id for each in selected(Profile.QUICK, ["A", "A"])] == ["A"]
     with pytest.raises(UsageError, match="write some of A, "):
         selected(Profile.QUICK, ["A", "Q"])
+
+
+def test_a_worker_is_killed_at_a_dozen_points() -> None:
+    assert len(set(POINTS)) >= 12
 
 
 def ordered(out: Path, *words: str) -> int:

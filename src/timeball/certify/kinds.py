@@ -16,6 +16,7 @@ PREFIX: Final = "certify."
 """Of the names of kinds that note what they do."""
 
 NOTE: Final = "certify.note"
+SAYS: Final = "certify.says"
 HOLD: Final = "certify.hold"
 HOGS: Final = "certify.hogs"
 HOGS_LOOP: Final = "certify.hogs-loop"
@@ -29,6 +30,13 @@ def registry(folder: str) -> Registry:
     @kinds.job(name=NOTE)
     def _note(context: Context) -> None:
         note(folder, BEGAN, context.id, context.turn)
+        note(folder, ENDED, context.id, context.turn)
+
+    @kinds.job(name=SAYS)
+    def _says(context: Context) -> None:
+        """Say how far it is, which its worker writes down."""
+        note(folder, BEGAN, context.id, context.turn)
+        context.progress(1, 1)
         note(folder, ENDED, context.id, context.turn)
 
     @kinds.job(name=HOLD)

@@ -6,10 +6,11 @@ from typing import Final
 
 from timeball.certify.disasters.workload import add, totals
 from timeball.certify.faults import AFTER, BEFORE, deaths, killed_in_turn
+from timeball.certify.kinds import SAYS
 from timeball.certify.scenario import Outcome, Scenario
 from timeball.certify.stage import Stage
 
-STATEMENTS: Final = ("register", "promote", "claim", "lease_turns", "settle")
+STATEMENTS: Final = ("register", "promote", "claim", "lease_turns", "note", "settle")
 POINTS: Final = tuple((name, moment) for name in STATEMENTS for moment in (BEFORE, AFTER))
 _WORKERS: Final = 3
 _BATCH: Final = 20
@@ -23,7 +24,7 @@ def run(stage: Stage) -> Outcome:
     def all_died() -> bool:
         nonlocal submitted
         if not submitted or totals(stage)["succeeded"] == submitted:
-            add(stage, _BATCH)  # so that there is something to do at every point
+            add(stage, _BATCH, SAYS)  # so that there is something to do at every point
             submitted += _BATCH
         return len(deaths(stage.folder)) == len(POINTS)
 

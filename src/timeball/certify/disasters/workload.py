@@ -16,9 +16,9 @@ CRASHES_MAX: Final = 100
 """More than any scenario costs a job."""
 
 
-def add(stage: Stage, count: int) -> None:
+def add(stage: Stage, count: int, kind: str = NOTE) -> None:
     """Submit jobs that note that they ran."""
-    stage.submit([JobSpec(uuid=uuid4(), kind=NOTE, max_crashes=CRASHES_MAX) for _ in range(count)])
+    stage.submit([JobSpec(uuid=uuid4(), kind=kind, max_crashes=CRASHES_MAX) for _ in range(count)])
 
 
 def once(jobs: int) -> dict[str, Any]:
