@@ -58,7 +58,7 @@ def test_what_a_job_writes_that_does_not_succeed_is_gone(bank: Bank, kind: str, 
 def test_a_permit_that_runs_out_while_a_transaction_begins_starts_nothing(
     bank: Bank, kind: str
 ) -> None:
-    permits = Batch([("kind:x", 1)], 1, at=0.0, asked_s=(0.0, 0.0), ring=lambda: None)
+    permits = Batch([("kind:x", 1)], 1, at=0.0, instant_s=(0.0, 0.0), ring=lambda: None)
 
     class Slow:  # has lent a transaction when the permit has run out
         def begin(self) -> Any:

@@ -17,6 +17,34 @@ from timeball.store.limiting import Ask, Limiting, Spent
 
 _ASK_REST_S: Final = 0.01  # between two questions, however soon there is more: a few make a batch
 _NEVER_S: Final = float("inf")
+_APART: Final = 0.001  # the most by which two clocks that run alike do not
+_ROUNDING_S: Final = 1e-5
+
+
+class StoreClock:
+    """What the monotonic clock reads at an instant of the store's, within bounds.
+
+    Each answer tells an instant between the reading at which it was asked for and the one at which
+    it came. All of them hold together, so that an answer which stalls takes nothing from what
+    those before it have told, as long as the clocks run alike.
+    """
+
+    def __init__(self) -> None:
+        self._low_s, self._high_s = -_NEVER_S, _NEVER_S  # how far the store's clock is ahead
+        self._told_s = 0.0
+
+    def heed(self, at: float, sent_s: float, arrived_s: float) -> None:
+        """Be told that the store's clock showed an instant between two readings."""
+        apart_s = _APART * (arrived_s - self._told_s) + _ROUNDING_S
+        low_s = max(self._low_s - apart_s, at - arrived_s)
+        high_s = min(self._high_s + apart_s, at - sent_s)
+        if low_s > high_s:  # one of the clocks has been set
+            low_s, high_s = at - arrived_s, at - sent_s
+        self._low_s, self._high_s, self._told_s = low_s, high_s, arrived_s
+
+    def readings_s(self, at: float) -> tuple[float, float]:
+        """Return the earliest and the latest reading that an instant may have."""
+        return at - self._high_s, at - self._low_s
 
 
 class Batch:
@@ -26,26 +54,25 @@ class Batch:
         grants: Name of the limit and number of the grant, of each limit.
         count: How many permits.
         at: From when on, by the store's clock.
-        asked_s: When the question was sent and when the answer came, by the monotonic clock; both
-            with what the instant is after the answer was given.
+        instant_s: The earliest and the latest that the instant may be by the monotonic clock.
         ring: Called when the last one is used.
     """
 
     def __init__(
         self, grants: Sequence[tuple[str, int]], count: int, *, at: float,
-        asked_s: tuple[float, float], ring: Callable[[], None],
+        instant_s: tuple[float, float], ring: Callable[[], None],
     ) -> None:  # fmt: skip
         self.left = count
         """Permits that no attempt has been given."""
-        self._sent_s, self.begins_s = asked_s
-        self.ends_s = self._sent_s + TTL_S
+        self._earliest_s, self.begins_s = instant_s
+        self.ends_s = self._earliest_s + TTL_S
         self._grants = grants
         self._at = at
         self._ring = ring
         self._lock = Lock()
         self._open = count
         self._used = 0
-        self._last_s = self._sent_s
+        self._last_s = self._earliest_s
 
     def use(self, now_s: float) -> bool:
         """Use one permit for an attempt that begins now; False: it does not hold."""
@@ -75,7 +102,7 @@ class Batch:
             if self._open > 0 and now_s < self.ends_s:
                 return None
             self._open = 0
-            late_us = int((self._last_s - self._sent_s) * 1e6) + 1
+            late_us = int((self._last_s - self._earliest_s) * 1e6) + 1
             return [Spent(name, no, self._used, late_us) for name, no in self._grants if no]
 
 
@@ -101,6 +128,7 @@ class PermitDesk:
         self._stock: defaultdict[str, list[Batch]] = defaultdict(list)
         self._batches: list[Batch] = []
         self._spent: list[Spent] = []
+        self._clock = StoreClock()
         self._lines = False  # whether it has asked for a kind or a key
         self._lined = False
         self.stirred = False
@@ -224,13 +252,13 @@ class PermitDesk:
         self._collect()
         spent, sent_s = list(self._spent), time.monotonic()
         at, granted, wait_s = self._store.permits(asks, spent)
-        arrived_s = time.monotonic()
+        self._clock.heed(at, sent_s, time.monotonic())
         del self._spent[: len(spent)]
         answers = [
             [
                 Batch(
                     list(zip(ask.names, part.numbers, strict=True)), part.permits,
-                    at=at + part.wait_s, asked_s=(sent_s + part.wait_s, arrived_s + part.wait_s),
+                    at=at + part.wait_s, instant_s=self._clock.readings_s(at + part.wait_s),
                     ring=self._ring,
                 )
                 for part in got.parts

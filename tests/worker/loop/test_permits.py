@@ -11,6 +11,8 @@ from typing import cast
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.worker.loop.workshop import Workshop
 
 from timeball.core.limits import Scope
@@ -24,7 +26,7 @@ from timeball.store.memory import MemoryStore
 from timeball.worker.attempt import Bench, TurnAttempt
 from timeball.worker.begun import BegunTable
 from timeball.worker.exclusive import Guard
-from timeball.worker.permits import Batch, PermitDesk
+from timeball.worker.permits import Batch, PermitDesk, StoreClock
 from timeball.worker.tenure import Tenure
 
 NAMES = {Scope.KEY: "k-*", Scope.KIND: "quick", Scope.QUEUE: "default"}
@@ -204,7 +206,7 @@ def test_a_turn_that_is_put_off_keeps_no_permit(shop: Workshop) -> None:
 
 
 def batch(count: int, *, sent_s: float = 100.0, ring: Callable[[], None] = lambda: None) -> Batch:
-    return Batch([("queue:q", 7)], count, at=1e9, asked_s=(sent_s, sent_s + 0.2), ring=ring)
+    return Batch([("queue:q", 7)], count, at=1e9, instant_s=(sent_s, sent_s + 0.2), ring=ring)
 
 
 def test_a_start_is_told_to_lie_between_its_grant_and_the_end_of_its_permit() -> None:
@@ -250,6 +252,41 @@ def test_a_permit_that_is_given_ahead_holds_from_its_instant_on() -> None:
     first, second = (batch.began_at(batch.begins_s) for batch in batches)
     assert first == at.timestamp()
     assert 0.1 <= second - first < 0.11
+
+
+@given(
+    ahead_s=st.floats(-1e9, 1e9),
+    apart=st.floats(-0.0009, 0.0009),
+    asks=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1), st.floats(0, 1)), min_size=1),
+)
+def test_an_instant_of_the_store_lies_between_its_readings_however_answers_stall(
+    ahead_s: float, apart: float, asks: list[tuple[float, float, float]]
+) -> None:
+    clock, now_s = StoreClock(), 0.0
+    for rest_s, there_s, back_s in asks:
+        sent_s = now_s + rest_s
+        told_s, now_s = sent_s + there_s, sent_s + there_s + back_s
+        clock.heed(ahead_s + told_s * (1 + apart), sent_s, now_s)
+        earliest_s, latest_s = clock.readings_s(ahead_s + now_s * (1 + apart))
+        assert earliest_s - 1e-3 <= now_s <= latest_s + 1e-3  # the guard of every grant
+        assert latest_s - earliest_s <= there_s + back_s + 1e-3
+
+
+def test_an_answer_that_stalls_tells_no_less_than_the_one_before() -> None:
+    clock = StoreClock()
+    clock.heed(1e9 + 10.001, 10.0, 10.002)
+    clock.heed(1e9 + 10.1, 10.003, 10.2)
+    earliest_s, latest_s = clock.readings_s(1e9 + 10.2)
+    assert latest_s - earliest_s < 0.003
+
+
+def test_a_clock_that_was_set_is_believed_at_once() -> None:
+    for step_s in (-90.0, 3600.0):
+        clock = StoreClock()
+        clock.heed(1e9 + 10.001, 10.0, 10.002)
+        clock.heed(1e9 + step_s + 10.101, 10.1, 10.102)
+        earliest_s, latest_s = clock.readings_s(1e9 + step_s + 10.101)
+        assert (earliest_s, latest_s) == pytest.approx((10.1, 10.102), abs=1e-6)
 
 
 def test_what_a_claim_has_no_turns_for_is_given_back(shop: Workshop) -> None:

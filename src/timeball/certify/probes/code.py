@@ -78,7 +78,7 @@ def _silent(*looks_s: float) -> Callable[[Overlay], int | None]:
 def _used_late(copies: Overlay) -> list[bool]:
     """Begin one attempt before, one within and one after the time of three permits."""
     batch = copies[PERMITS].Batch(
-        [("queue:mail", 1)], 3, at=100.0, asked_s=(100.0, 100.1), ring=lambda: None
+        [("queue:mail", 1)], 3, at=100.0, instant_s=(100.0, 100.1), ring=lambda: None
     )
     return [batch.use(now_s) for now_s in (100.05, 100.5, 105.0)]
 
