@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from timeball.certify import stepped
-from timeball.certify.disasters import killed, poison, proxied, severed, stuck, unheard
+from timeball.certify.disasters import away, killed, poison, proxied, severed, stuck, unheard
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
 from timeball.certify.simulation.scenario import SIM
@@ -25,6 +25,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     killed.X1,
     unheard.X2,
     severed.X3,
+    away.X4,
     proxied.X5,
     severed.X6,
     proxied.X9,

@@ -7,12 +7,11 @@ import signal
 from typing import Final
 from uuid import uuid4
 
-from timeball.certify.disasters.workload import add, once, seen
+from timeball.certify.disasters.workload import add, answers, once, seen
 from timeball.certify.kinds import HOLD
 from timeball.certify.scenario import THOROUGH, Outcome, Scenario, Skipped
 from timeball.certify.stage import Stage
 from timeball.core.records import JobSpec
-from timeball.errors import StoreUnavailable
 from timeball.store.postgres.embedded import status
 
 _JOBS: Final = 40
@@ -33,7 +32,7 @@ def run_server(stage: Stage) -> Outcome:
     os.kill(postmaster, signal.SIGKILL)
     (stage.folder / _GATE).touch()
     stage.until(lambda: status(own).pid not in {None, postmaster}, "the server comes back")
-    stage.until(lambda: _answers(stage), "it answers")
+    stage.until(lambda: answers(stage), "it answers")
     add(stage, _JOBS)
     stage.drain()
     return Outcome(
@@ -69,14 +68,6 @@ def _begin(stage: Stage) -> None:
     wanted = {spec.uuid for spec in held}
     stage.until(lambda: wanted <= stage.effects.began().keys(), "those that stay have begun")
     stage.until(lambda: len(stage.ask("listeners")) == _WORKERS, "the workers listen")
-
-
-def _answers(stage: Stage) -> bool:
-    try:
-        stage.store.now()
-    except StoreUnavailable:
-        return False
-    return True
 
 
 X3: Final = Scenario(

@@ -11,6 +11,7 @@ from timeball.certify.kinds import NOTE
 from timeball.certify.stage import Stage
 from timeball.core.records import JobSpec
 from timeball.core.states import State
+from timeball.errors import StoreUnavailable
 
 CRASHES_MAX: Final = 100
 """More than any scenario costs a job."""
@@ -37,3 +38,12 @@ def totals(stage: Stage) -> Mapping[str, int]:
     """Return how many jobs there are, and how many of them have succeeded."""
     counts = stage.store.counts()
     return {"jobs": sum(counts.values()), "succeeded": counts.get(State.SUCCEEDED, 0)}
+
+
+def answers(stage: Stage) -> bool:
+    """Return whether the server answers the harness."""
+    try:
+        stage.store.now()
+    except StoreUnavailable:
+        return False
+    return True
