@@ -105,6 +105,12 @@ def conninfo(dsn: str, **changes: str) -> str:
     return " ".join(f"{key}={_quoted(str(value))}" for key, value in given.items() if value)
 
 
+def address(dsn: str) -> Path:
+    """Return the Unix socket of the server of an address."""
+    with closing(Connections(dsn)) as connections, connections.borrowed() as connection:
+        return Path(connection.info.host) / f".s.PGSQL.{connection.info.port}"
+
+
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

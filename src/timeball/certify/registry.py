@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from timeball.certify import stepped
-from timeball.certify.disasters import away, killed, poison, proxied, severed, stuck, unheard
+from timeball.certify.disasters import away, killed, links, poison, proxied, severed, stuck, unheard
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.scenario import Profile, Scenario
 from timeball.certify.simulation.scenario import SIM
@@ -28,6 +28,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     away.X4,
     proxied.X5,
     severed.X6,
+    links.X7,
     proxied.X9,
     stuck.X14,
     poison.X17,

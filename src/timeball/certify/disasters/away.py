@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from timeball.certify.disasters.long_kinds import ALONE, LOADER
@@ -60,7 +60,9 @@ def told(attempts: Collection[list[Run]], *, until_ns: float) -> dict[str, int]:
         "stopped in time": sum(each[0].last_ns < until_ns for each in attempts),
         "ran again": sum(len(each) > 1 for each in attempts),
         "at once": sum(
-            second.first_ns <= first.last_ns for each in attempts for first, second in pairwise(each)
+            second.first_ns <= first.last_ns
+            for each in attempts
+            for first, second in pairwise(each)
         ),
     }
 
@@ -129,9 +131,7 @@ def run(stage: Stage) -> Outcome:
 
 def _begun(stage: Stage, kind: str) -> set[UUID]:
     """Submit jobs of a kind that go on until the gate is opened; return those, once they run."""
-    specs = [
-        JobSpec(uuid=uuid4(), kind=kind, args=f'{{"gate": "{_GATE}"}}') for _ in range(_JOBS)
-    ]
+    specs = [JobSpec(uuid=uuid4(), kind=kind, args=f'{{"gate": "{_GATE}"}}') for _ in range(_JOBS)]
     stage.submit(specs)
     wanted = {spec.uuid for spec in specs}
     stage.until(lambda: wanted <= stage.effects.began().keys(), f"{kind} has begun")
