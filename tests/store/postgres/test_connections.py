@@ -18,6 +18,7 @@ from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore, answers
 from timeball.store.postgres import connections as door
 from timeball.store.postgres.connections import Connections, in_schema, statement
+from timeball.store.postgres.migrate import migrate
 
 
 @pytest.fixture
@@ -76,6 +77,21 @@ def test_a_transaction_whose_beginning_is_swallowed_is_given_up(direct: str) -> 
         ):
             run("ping")
         connections.close()
+
+
+def test_nor_is_what_may_take_long_waited_for_for_ever(
+    direct: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "LONG_ANSWER_S", 0.3)
+    with proxied(direct) as proxy:
+        store = PostgresStore(proxy.dsn)
+        for ask in (store.counts, store.move_in, lambda: migrate(store.connections)):
+            proxy.muted = False
+            store.connections.run("ping")
+            proxy.muted = True
+            with pytest.raises(StoreUnavailable, match=r"no answer within 0\.3 s"):
+                ask()
+        store.close()
 
 
 def test_what_is_no_verb_may_take_its_time(

@@ -157,7 +157,10 @@ class Connections:
     def _rows(
         self, connection: Bounded, name: str, params: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        connection.answer_s = None if name in _LONG else self.answer_s or answers.ANSWER_S
+        if name in _LONG:
+            connection.answer_s = answers.LONG_ANSWER_S
+        else:
+            connection.answer_s = self.answer_s or answers.ANSWER_S
         cursor = connection.cursor(binary=True)
         cursor.execute(statement(name, self.schema), params)
         return cursor.fetchall() if cursor.description else []
@@ -168,7 +171,7 @@ class Connections:
         connection: Bounded | None = None
         try:
             connection = self._take()
-            connection.answer_s = None
+            connection.answer_s = answers.LONG_ANSWER_S
             yield connection
         except psycopg.Error as error:
             raise _translated(error) from error
