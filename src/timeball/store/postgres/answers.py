@@ -16,7 +16,7 @@ from psycopg.abc import PQGen
 ANSWER_S: Final = 120.0
 """Seconds after which a verb counts as lost, and may be sent again."""
 LONG_ANSWER_S: Final = 3_600.0
-"""The same for what takes the longer the more there is: counts, moving in, a step of a migration."""
+"""The same for what takes longer the more there is: counts, moving in, a step of a migration."""
 
 RV = TypeVar("RV")
 
