@@ -80,6 +80,20 @@ def test_what_had_begun_is_lost_and_costs_a_crash(world: World) -> None:
     assert (again.turn, again.attempts, again.failures, again.crashes) == (2, 1, 0, 1)
 
 
+def test_a_worker_of_the_same_name_is_another_one(world: World) -> None:
+    """It keeps nobody alive who has died, and ends none of his turns."""
+    dead = world.worker()
+    turn = world.start(dead)
+    seen, again = pulse(world, dead), world.worker()
+    world.store.beat([again])
+    assert world.settle(again, end(turn)) == ["stale"]
+    assert world.store.expire(dead, beat=seen, begun=[key(turn)]) == Expired(0, 1, 0, 0)
+    (second,) = world.claim(again)
+    assert world.settle(dead, end(turn)) == ["stale"]
+    assert world.settle(again, end(second)) == ["accepted"]
+    assert world.violations() == []
+
+
 def test_what_had_not_begun_costs_nothing(world: World) -> None:
     worker = world.worker()
     world.start(worker, max_crashes=1, delivery=Delivery.AT_MOST_ONCE)
