@@ -99,8 +99,31 @@ def test_a_path_trick_opens_nothing(app: Any, path: str) -> None:
     assert Browser(app).get(path).status in {401, 404}
 
 
-def test_a_wrong_method_is_said_to_be_one(admin: Browser) -> None:
-    assert admin.send("PATCH", "/api/v1/jobs", {}).status == 405
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/api/v1/jobs", "GET, POST"),
+        ("/api/v1/jobs/1", "DELETE, GET"),
+        ("/api/v1/schedules/a/b/pause", "POST"),  # and no schedule called a/b/pause
+        ("/api/v1/schedules/a/b", "GET"),
+        ("/jobs/cancel", "POST"),
+    ],
+)
+def test_a_wrong_method_is_said_to_be_one_and_which_are_right(
+    admin: Browser, path: str, allowed: str
+) -> None:
+    answer = admin.send("PATCH", path, {})
+    assert (answer.status, answer.header("allow")) == (405, allowed)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/schedules/a/pause", "/jobs/cancel"])
+def test_what_can_be_sent_only_and_is_no_name_either_is_not_called_unknown(
+    admin: Browser, client: Client, path: str
+) -> None:
+    answer = admin.get(path)
+    assert (answer.status, answer.header("allow")) == (405, "POST")
+    client.schedule("a/pause", "k", cron="@daily", tz="UTC")
+    assert admin.get("/api/v1/schedules/a/pause").status == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "a b", "[::2]"])

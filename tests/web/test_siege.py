@@ -21,6 +21,7 @@ from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.reading import ReadingConnections
 from timeball.web import Scope, create_app, guard, shell
+from timeball.web.addresses import segment
 from timeball.web.app import ROUTES
 from timeball.web.sessions import COOKIE
 from timeball.web.tide import Tide
@@ -215,6 +216,26 @@ def test_a_link_to_the_jobs_of_a_name_finds_them_and_no_others(
         rows = [re.findall(r'<tr id="(j\d+)"', admin.get(unescape(link)).text) for link in links]
         assert ["j1"] in rows, path
         assert all(len(found) <= 1 for found in rows)  # a queue of schedules has none
+
+
+@pytest.mark.parametrize(
+    "name", [".", "..", "../", "a/../b", "/", "a//b", " ", "a/pause", "🙂" * 64]
+)
+def test_whatever_a_name_holds_its_buttons_are_its_own(
+    client: Client, local: Browser, name: str
+) -> None:
+    """Asked as browsers do, which take the parts . and .. away."""
+    client.schedule(name, "k", queue=name, cron="@daily", tz="UTC")
+    for path in ("/queues", "/schedules", f"/schedules/{segment(name)}"):
+        (button,) = re.findall(r'action="(/[^"]*/pause)"', local.get(path).text)
+        assert not {".", "..", "%2e", "%2e%2e"} & set(button.lower().split("/"))
+        page, _, told = local.form(button).header("location").partition("?")
+        assert told == "told=paused"
+        assert local.get(page).status == 200
+        client.resume_schedule(name)
+    assert [queue.name for queue in client.queues() if queue.paused_at] == [name]
+    assert local.get(f"/api/v1/schedules/{segment(name)}").json["schedule"]["name"] == name
+    assert local.send("POST", f"/api/v1/queues/{segment(name)}/resume").json["answer"] == "resumed"
 
 
 def test_a_ticked_job_that_is_gone_does_not_spare_the_others(

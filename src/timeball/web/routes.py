@@ -13,7 +13,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.responses import RedirectResponse
+from starlette.routing import Match
+from starlette.types import Receive, Send
+from starlette.types import Scope as Asked
 
+from timeball.errors import JobNotFound, ScheduleNotFound
 from timeball.web.desk import desk_of
 from timeball.web.problems import MEDIA_TYPE, Problem, ProblemDetail, wants_page
 from timeball.web.scopes import Scope
@@ -95,6 +99,16 @@ class GatedRoute(APIRoute):
         self.scope = Scope(extra.get("x-scope", ""))  # a ValueError for a route without
         super().__init__(path, endpoint, **facts)
 
+    async def handle(self, scope: Asked, receive: Receive, send: Send) -> None:
+        """Answer a request for this path.
+
+        Raises:
+            Problem: Neither this route nor another of its path has the method that is asked for.
+        """
+        if scope["method"] not in (self.methods or ()):
+            raise _refused(_methods(scope))
+        await super().handle(scope, receive, send)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers requests: the gate, then the route's own handler."""
         answer, scope = super().get_route_handler(), self.scope
@@ -106,7 +120,12 @@ class GatedRoute(APIRoute):
                 if problem.status_code == _NO_TOKEN and wants_page(request):
                     return _to_login(request)
                 raise
-            return await answer(StrictRequest(request.scope, request.receive))
+            try:
+                return await answer(StrictRequest(request.scope, request.receive))
+            except (JobNotFound, ScheduleNotFound):
+                if request.method not in (allowed := _methods(request.scope)):
+                    raise _refused(allowed) from None  # as /jobs/cancel, and no job is called so
+                raise
 
         return gated
 
@@ -153,6 +172,25 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             responses=_responses(route),
             openapi_extra={"x-scope": route.scope.value, "security": [{"token": []}]},
         )
+
+
+def _methods(scope: Asked) -> set[str]:
+    """Return all methods that the path of a request can be asked with.
+
+    A name may hold slashes, so that several paths can fit: the longest says most of it.
+    """
+    routes = [
+        route
+        for route in scope["app"].router.routes
+        if isinstance(route, GatedRoute) and route.matches(scope)[0] is not Match.NONE
+    ]
+    path = max((route.path for route in routes), key=len)
+    return {method for route in routes if route.path == path for method in route.methods or ()}
+
+
+def _refused(allowed: set[str]) -> Problem:
+    text = ", ".join(sorted(allowed))
+    return Problem(405, f"ask with {text}", headers={"Allow": text})
 
 
 def _to_login(request: Request) -> Response:

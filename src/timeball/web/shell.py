@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from timeball import __version__
 from timeball.core.redaction import redacted
 from timeball.web import wording
+from timeball.web.addresses import segment
 from timeball.web.desk import caller_of, desk_of
 from timeball.web.gate import Caller, Proof
 from timeball.web.problems import TITLES, Problem, problem_of
@@ -193,7 +194,7 @@ def _environment() -> Environment:
         flat=wording.flat,
         hidden=redacted,
         word=word,
-        segment=lambda text: quote(str(text), safe=""),
+        segment=segment,
     )
     environment.globals.update(may_happen=wording.may, step=wording.step)
     return environment

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Path, Request, Response
+from fastapi import Request, Response
 
+from timeball.web.addresses import Name
 from timeball.web.api.models import Answered, DepthIn, QueueList, QueueOut, answer
 from timeball.web.desk import caller_of, desk_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 
 routes = Routes("queues")
-Name = Annotated[str, Path(min_length=1, max_length=256)]
 
 
 @routes.get("/api/v1/queues", Scope.READ, gives=QueueList)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from timeball.client.specs import agenda_of
 from timeball.core.records import Schedule
 from timeball.core.redaction import redacted_value
 from timeball.errors import UsageError
+from timeball.web.addresses import Name
 from timeball.web.api.models import (
     Answered,
     OccurrenceOut,
@@ -31,7 +32,6 @@ NEXT_MAX: Final = 100
 HISTORY: Final = 50
 
 routes = Routes("schedules")
-Name = Annotated[str, Path(min_length=1, max_length=256)]
 
 
 @routes.get("/api/v1/schedules", Scope.READ, gives=ScheduleList)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from timeball.web.addresses import named
 from timeball.web.api.queues import pause, resume
 from timeball.web.desk import desk_of
 from timeball.web.routes import Routes
@@ -37,7 +38,7 @@ def show_queues(request: Request) -> Response:
 
 
 def _of(request: Request) -> str:
-    return str(request.path_params["queue"])
+    return named(request.path_params["queue"])
 
 
 routes.post("/queues/{queue:path}/pause", Scope.OPERATE)(

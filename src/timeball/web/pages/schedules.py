@@ -12,7 +12,8 @@ from timeball.client.specs import agenda_of
 from timeball.core.cron import Zone, load_zone, prose
 from timeball.core.records import Schedule
 from timeball.errors import UsageError
-from timeball.web.api.schedules import HISTORY, Name, pause, resume, run, upcoming
+from timeball.web.addresses import Name, named
+from timeball.web.api.schedules import HISTORY, pause, resume, run, upcoming
 from timeball.web.desk import desk_of, sees_payload
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
@@ -114,7 +115,7 @@ def _said(schedule: Schedule) -> str:
 
 
 def _of(request: Request) -> str:
-    return str(request.path_params["schedule"])
+    return named(request.path_params["schedule"])
 
 
 def _resume(request: Request, fields: dict[str, list[str]]) -> str:
