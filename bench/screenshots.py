@@ -3,11 +3,13 @@
     python bench/screenshots.py [FOLDER] [PAGE…]
 
 Needs Playwright (`pip install playwright`) and a Chromium; takes about a minute. The database is a
-new one, filled by what `timeball demo --web` shows. Errors in the console end it with code 1.
+new one, filled by what `timeball demo --web` shows; the page Certify shows the runs in the folder
+`TIMEBALL_RESULTS`, where it is set. Errors in the console end it with code 1.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -35,6 +37,7 @@ from timeball.worker.supervisor import Supervisor, SupervisorConfig
 
 WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 SETTLE_S = 25.0
+RESULTS = Path(folder) if (folder := os.environ.get("TIMEBALL_RESULTS")) else None
 LOOK_MS = 700
 TROUBLE = "/jobs/999999999"
 
@@ -58,7 +61,8 @@ def dashboard() -> Iterator[tuple[str, Client]]:
             begin(client)
             supervisor.start()
             story.start()
-            with served(create_app(client), bound("127.0.0.1", 0, tokens=False)) as url:
+            app = create_app(client, results=RESULTS)
+            with served(app, bound("127.0.0.1", 0, tokens=False)) as url:
                 yield url.rstrip("/"), client
         finally:
             stop.set()
@@ -94,6 +98,7 @@ def pages(client: Client) -> dict[str, str]:
         "workers": "/workers",
         "limits": "/limits",
         "doctor": "/doctor",
+        "certify": "/certify",
         "record": "/record",
         "login": "/login",
         "trouble": TROUBLE,

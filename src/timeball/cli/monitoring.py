@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -31,6 +32,18 @@ def web_option(command: _Command) -> _Command:
         envvar="TIMEBALL_WEB",
         help="Serve the dashboard too, on this machine only, to whoever can open the port; "
         "port 0 takes any that is free. Off by default; see `timeball serve`.",
+    )(command)
+
+
+def results_option(command: _Command) -> _Command:
+    """Add `--results`."""
+    return click.option(
+        "--results",
+        metavar="FOLDER",
+        envvar="TIMEBALL_RESULTS",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Runs of `timeball certify --out FOLDER/…`: the dashboard shows them, and starts "
+        "others there.",
     )(command)
 
 

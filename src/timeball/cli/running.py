@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
 
 from timeball.cli.database import given_dsn
@@ -44,6 +45,9 @@ class Running:
     web: tuple[str, int] | None
     """Where the dashboard is; None: nowhere."""
 
+    results: Path | None
+    """A folder of runs of certify, for the dashboard."""
+
     log: LogFormat
 
 
@@ -69,7 +73,7 @@ def run(reading: Reading, how: Running) -> int:
         say(f"{how.children} worker(s) of {how.slots} slots; Ctrl-C stops")
         say_url(supervisor.metrics_url)
         client = Client(store)
-        with beside(client, how.web), _told(client, utc=how.utc):
+        with beside(client, how.web, how.results), _told(client, utc=how.utc):
             return supervisor.run()
     finally:
         close()

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from timeball.cli.database import dsn_option
+from timeball.cli.monitoring import results_option
 from timeball.cli.output import say, write
 from timeball.errors import UsageError
 
@@ -47,6 +48,7 @@ _SCOPES: Final = ("read", "read_payload", "submit", "operate", "admin")
     type=click.Choice(_SCOPES),
     help="With --new-token: what it allows; read where none is given.",
 )
+@results_option
 @dsn_option
 def command(**options: Any) -> None:
     """Serve the dashboard and the API, on this machine only unless tokens say who else may ask.
@@ -71,6 +73,7 @@ def command(**options: Any) -> None:
             hosts=options["hosts"],
             base_path=options["base_path"],
             title=options["title"],
+            results=options["results"],
         )
     )
 

@@ -29,6 +29,7 @@ class Serving:
     hosts: Sequence[str] = ()
     base_path: str = ""
     title: str = "timeball"
+    results: Path | None = None
 
 
 def web() -> ModuleType:
@@ -66,20 +67,24 @@ def serve_until_stopped(how: Serving) -> None:
                 hosts=_hosts(how) if tokens else (),
                 base_path=how.base_path,
                 title=how.title,
+                results=how.results,
             )
             say(f"dashboard at {server.url_of(listening)} (Ctrl-C stops)")
             server.serve(app, listening)
 
 
 @contextmanager
-def beside(client: Client, at: tuple[str, int] | None) -> Iterator[None]:
+def beside(
+    client: Client, at: tuple[str, int] | None, results: Path | None = None
+) -> Iterator[None]:
     """Serve on this machine while the block runs; nothing where there is no address."""
     if at is None:
         yield
         return
     package = web()
     listening = package.server.bound(*at, tokens=False)
-    with listening, package.server.served(package.create_app(client), listening) as url:
+    app = package.create_app(client, results=results)
+    with listening, package.server.served(app, listening) as url:
         say(f"dashboard at {url}")
         yield
 

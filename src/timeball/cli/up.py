@@ -8,7 +8,7 @@ import click
 
 from timeball.cli.bounds import CHILDREN_MAX, SLOTS_MAX
 from timeball.cli.database import dsn_option
-from timeball.cli.monitoring import log_format_option, metrics_option, web_option
+from timeball.cli.monitoring import log_format_option, metrics_option, results_option, web_option
 from timeball.cli.output import json_option, say, utc_option, write_json
 from timeball.cli.schedule_file import form_option
 from timeball.importers.wording import counted
@@ -47,6 +47,7 @@ _FAULTY: Final = 2
 @click.option("--tz", help="Zone of what names none; else this machine's.")
 @metrics_option
 @web_option
+@results_option
 @log_format_option
 @utc_option
 @json_option
@@ -95,6 +96,7 @@ def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> No
         utc=options["utc"],
         metrics=options["metrics"] and address(options["metrics"]),
         web=options["web"] and address(options["web"]),
+        results=options["results"],
         log=LogFormat(options["log_format"]),
     )
     ctx.exit(run(reading, how))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -23,6 +24,7 @@ from timeball.web.gate import Gate
 from timeball.web.guard import LOCAL_HOSTS, Guard
 from timeball.web.pages import ROUTES as PAGES
 from timeball.web.problems import ProblemDetail, answer_with_problems
+from timeball.web.rehearsal import Rehearsal
 from timeball.web.routes import add_routes
 from timeball.web.sessions import Sessions
 from timeball.web.shell import trouble
@@ -40,6 +42,7 @@ def create_app(
     hosts: Collection[str] = (),
     base_path: str = "",
     title: str = "timeball",
+    results: Path | None = None,
 ) -> FastAPI:
     """Return the API and the dashboard as an ASGI application, to serve or to mount in another.
 
@@ -54,6 +57,8 @@ def create_app(
         base_path: Where a proxy that takes it away has put the application, such as "/jobs". What
             an application that mounts this one says counts without it.
         title: What to call this instance.
+        results: A folder of runs of `timeball certify`: the page Certify shows them, and starts
+            others there. None: it shows how to make one.
 
     Raises:
         UsageError: The client's jobs are not in PostgreSQL, a token is wrong, or there is none and
@@ -68,6 +73,7 @@ def create_app(
     store = client.store
     if not isinstance(store, PostgresStore):
         raise UsageError("the dashboard needs jobs in PostgreSQL: pass a client of tb.connect()")
+    rehearsal = Rehearsal(results)
     reading = ReadingStore(store.connections.dsn, schema=store.connections.schema)
     app = FastAPI(
         title=f"{title}: API",
@@ -76,7 +82,7 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        lifespan=_closing(reading, store if isinstance(source, str) else None),
+        lifespan=_closing(rehearsal, reading, store if isinstance(source, str) else None),
     )
     app.state.desk = Desk(
         client=client,
@@ -86,6 +92,7 @@ def create_app(
         operations=Operations(store.connections, reading.connections),
         tide=Tide(reading.connections),
         gate=Gate(known, Sessions()),
+        rehearsal=rehearsal,
         title=title,
         base_path=base_path.rstrip("/"),
     )
@@ -96,10 +103,11 @@ def create_app(
     return app
 
 
-def _closing(*stores: PostgresStore | None) -> Any:
+def _closing(rehearsal: Rehearsal, *stores: PostgresStore | None) -> Any:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        rehearsal.end()
         for store in stores:
             if store is not None:
                 store.close()

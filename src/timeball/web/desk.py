@@ -16,6 +16,7 @@ from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.operations import Operations
 from timeball.store.postgres.panorama import Panorama
 from timeball.web.gate import Caller, Gate
+from timeball.web.rehearsal import Rehearsal
 from timeball.web.scopes import Scope
 from timeball.web.tide import Tide
 
@@ -37,6 +38,7 @@ class Desk:
     operations: Operations
     tide: Tide
     gate: Gate
+    rehearsal: Rehearsal
     title: str
     """What people call this instance."""
 

@@ -45,6 +45,7 @@ _TOLD: Final = {
     "some": "Some were refused, for their state, or are gone; the others were changed.",
     "all": "All of them were changed.",
     "none": "Nothing was ticked.",
+    "started": "Started: it plays on databases of its own.",
 }
 """What pages say after a change: a link can say nothing else."""
 
@@ -71,6 +72,7 @@ NAVIGATION: Final = (
     Entry("workers", "Workers", "workers", "w"),
     Entry("limits", "Limits", "limits", "l"),
     Entry("doctor", "Doctor", "doctor", "c", Scope.OPERATE),
+    Entry("certify", "Certify", "certify", "y", Scope.OPERATE),
     Entry("record", "Record", "record", "r", Scope.ADMIN),
 )
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from timeball.web.pages import (
     batches,
+    certify,
     dependencies,
     doctor,
     job,
@@ -23,7 +24,7 @@ ROUTES: Final = tuple(
     route
     for module in (
         *(overview, jobs, job, batches, dependencies, queues, schedules, workers, limits, record),
-        *(doctor, login),
+        *(doctor, certify, login),
     )
     for route in module.routes.declared
 )

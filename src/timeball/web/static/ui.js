@@ -130,7 +130,10 @@ function theme(button) {
 }
 
 // What only makes sense with a script: the slider over a life, one box for all.
+let soon;
 function enhance() {
+  clearTimeout(soon); // what no database tells of is asked for again
+  if ($("[data-soon]")) soon = setTimeout(refresh, 2000);
   for (const box of $$("[data-all]")) box.hidden = false;
   const player = $("[data-player]");
   if (player) {
