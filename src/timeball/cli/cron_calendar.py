@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,7 +17,7 @@ from timeball.importers.wording import counted
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball.core.cron import Agenda
-    from timeball.core.cron.days import Seam
+    from timeball.core.cron.months import Day
 
 _MONTH_COUNT_MAX: Final = 1_500
 _YEAR_COUNT_MAX: Final = 100
@@ -25,7 +25,6 @@ _YEAR_COUNT_MAX: Final = 100
 
 _DIGIT_MAX: Final = 9
 _DAY_HOURS: Final = 24
-_DECEMBER: Final = 12
 _FIRST_YEAR: Final = 1901
 _LAST_YEAR: Final = 2998
 _SHORT, _LONG, _NONE, _MORE = "<", ">", "·", "+"
@@ -34,18 +33,6 @@ _CELL: Final = 10
 
 Cell = tuple[str, str]
 """A text, and the name of its style."""
-
-
-class Day(NamedTuple):
-    """One local day of a schedule."""
-
-    day: date
-    hours: float
-    runs: int
-    capped: bool
-    """Whether there are more than were counted."""
-
-    seams: list[Seam]
 
 
 @click.command("calendar")
@@ -60,6 +47,8 @@ def calendar(
 
     Days on which the clock is put forward have a <, those on which it is put back a >.
     """
+    from timeball.core.cron.months import days
+
     if month and year:
         raise UsageError("--month and --year both say what to map: leave one of them out")
     plan = coming(expression, **rule)
@@ -77,26 +66,10 @@ def calendar(
         write(line)
 
 
-def days(plan: Agenda, first: date, last: date, *, count_max: int) -> list[Day]:
-    """Return every day from `first` to `last` with its occurrences, counted to `count_max`."""
-    from timeball.core.cron.days import hours, midnight, seams
-
-    dates = [first + timedelta(days=number) for number in range((last - first).days + 2)]
-    starts = [midnight(plan.zone, each) for each in dates]
-    jumps = defaultdict(list)
-    for seam in seams(plan.zone, starts[0] - timedelta(days=2), starts[-1]):
-        jumps[seam.day].append(seam)
-    second, found = timedelta(seconds=1), []
-    for day, begin, end in zip(dates, starts, starts[1:], strict=False):
-        runs = len(plan.between(begin - second, end - second, limit=count_max + 1))
-        capped = runs > count_max
-        length = hours(jumps[day])
-        found.append(Day(day, length, min(runs, count_max), capped, jumps[day]))
-    return found
-
-
 def _month(text: str | None, plan: Agenda) -> tuple[date, date]:
     """Return the first and the last day of a month: the one that is written, or the present."""
+    from timeball.core.cron.months import following_month
+
     if text is None:
         first = date.fromisoformat(plan.describe(beginning(None, "UTC")).local[:10]).replace(day=1)
     else:
@@ -106,8 +79,7 @@ def _month(text: str | None, plan: Agenda) -> tuple[date, date]:
             raise UsageError(f"{text!r} is no month: write for example 2026-03") from None
     if not _FIRST_YEAR <= first.year <= _LAST_YEAR:
         raise UsageError(f"{text} is too far away: write a month from 1901 to 2998")
-    following = date(first.year + first.month // _DECEMBER, first.month % _DECEMBER + 1, 1)
-    return first, following - timedelta(days=1)
+    return first, following_month(first) - timedelta(days=1)
 
 
 def _month_lines(found: Sequence[Day]) -> Iterator[list[Cell]]:
@@ -162,7 +134,7 @@ def _write_cells(lines: Iterator[list[Cell]]) -> None:
 
 
 def _notes(plan: Agenda, found: Sequence[Day]) -> Iterator[str]:
-    from timeball.cli.cron_preview import transitions, wall
+    from timeball.core.cron.transitions import transitions, wall
 
     for each in found:
         for seam in each.seams:

@@ -15,8 +15,8 @@ from timeball.cli.output import iso, json_option, shown, utc_option, write, writ
 if TYPE_CHECKING:  # a command imports what it needs when it runs
     from datetime import datetime
 
-    from timeball.cli.cron_preview import Transition
     from timeball.core.cron import Agenda, Occurrence
+    from timeball.core.cron.transitions import Transition
     from timeball.core.records import DecidedOccurrence, Schedule
 
 _HISTORY: Final = 10
@@ -106,8 +106,8 @@ def _ahead(schedule: Schedule) -> tuple[Agenda | None, list[Occurrence], list[Tr
     """Return what a schedule will do; nothing where its zone or expression is no longer known."""
     from itertools import islice
 
-    from timeball.cli.cron_preview import transitions
     from timeball.client.specs import agenda_of
+    from timeball.core.cron.transitions import transitions
     from timeball.errors import InvalidSchedule
 
     try:
@@ -128,7 +128,8 @@ def _lines(
     *,
     utc: bool,
 ) -> Iterator[str]:
-    from timeball.cli.cron_preview import clocks, told
+    from timeball.cli.cron_preview import told
+    from timeball.core.cron.transitions import clocks
 
     spec = schedule.spec
     facts: dict[str, object] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,7 @@ import click
 from timeball.errors import InvalidSchedule, UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
-    from timeball.core.cron import Agenda, Timetable
+    from timeball.core.cron import Agenda
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -133,15 +133,6 @@ def beginning(text: str | None, tz: str) -> datetime:
     from timeball.cli.times import instant
 
     return instant(text, tz) if text else now()
-
-
-def timetables(agenda: Agenda) -> Iterator[Timetable]:
-    """Yield what each of its cron expressions says by itself."""
-    from timeball.core.cron import Cron, Timetable
-
-    for each in agenda.expressions:
-        if isinstance(each, Cron):
-            yield Timetable(each, agenda.zone, agenda.policy.gap, agenda.policy.overlap)
 
 
 def words(agenda: Agenda) -> str:

@@ -15,7 +15,6 @@ from timeball.cli.cron_terms import (
     expression_options,
     facts,
     from_option,
-    timetables,
     title,
     words,
 )
@@ -23,8 +22,8 @@ from timeball.cli.output import iso, json_option, say, write, write_json, write_
 from timeball.errors import UsageError
 
 if TYPE_CHECKING:  # a command imports what it needs when it runs
-    from timeball.cli.cron_preview import Transition
     from timeball.core.cron import Agenda, Cron, Due, Occurrence
+    from timeball.core.cron.transitions import Transition
 
 _COUNT_MAX: Final = 10_000
 _EXPLAINED: Final = 5
@@ -174,6 +173,8 @@ def _block(name: str, texts: list[str]) -> Iterator[str]:
 
 def _fields(found: Agenda) -> Iterator[tuple[str, str, str]]:
     """Yield each field of the first expression: its name, its text, and which values that is."""
+    from timeball.core.cron.transitions import timetables
+
     table = next(timetables(found), None)
     if table is None:
         return
@@ -207,7 +208,7 @@ def _year_start(found: Agenda, year: int) -> datetime:
 
 
 def _transitions(found: Agenda, after: datetime, year: int | None) -> list[Transition]:
-    from timeball.cli.cron_preview import transitions
+    from timeball.core.cron.transitions import transitions
 
     if year is None:
         return list(transitions(found, after, _AHEAD))

@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from timeball.cli.cron_preview import clocks, transitions
 from timeball.cli.declared import Declared
 from timeball.cli.output import iso, write, write_table
 from timeball.core.cron import Agenda, Occurrence, warnings
+from timeball.core.cron.transitions import clocks, transitions
 
 _NEXT: Final = 2
 _TRANSITIONS: Final = 2
