@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,11 +22,12 @@ from timeball.certify.founding.claims import WORKERS
 from timeball.certify.kinds import NOTE
 from timeball.certify.runner import Order, certify
 from timeball.certify.scenario import Outcome, Status
-from timeball.certify.sessions import until
+from timeball.certify.sessions import Refused, until
 from timeball.certify.stage import Stage
 from timeball.core.history import EndingRecord, GrantRecord, JobHistory
 from timeball.core.records import Delivery, JobSpec
 from timeball.core.states import Ending
+from timeball.errors import JobNotFound
 
 started: list[int] = []
 MAIN = "from timeball.cli.main import main; main()"
@@ -132,3 +134,24 @@ def marked(mark: tuple[str, str]) -> list[int]:
             if text in path.read_bytes():
                 found.append(int(path.parent.name))
     return found
+
+
+def test_every_call_is_noted_and_how_it_ended(server: str, tmp_path: Path) -> None:
+    def run(stage: Stage) -> Outcome:
+        for _ in range(2):
+            stage.store.cancel(uuid4())
+            stage.store.counts()
+        with pytest.raises(JobNotFound):
+            stage.store.get(uuid4())
+        session = stage.session()
+        assert isinstance(session.step("SELECT 1/0"), Refused)
+        stage.ask("end_session", pid=session.pid)
+        session.step("SELECT 1")
+        return SEEN
+
+    played(server, tmp_path, run)
+    lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    told = [(line["call"], line["event"]) for line in lines]
+    ends = [*(("cancel", "ok"), ("counts", "ok"), ("cancel", "ok"), ("get", "fail"))]
+    ends += [("statement", "fail"), ("statement", "unknown")]
+    assert [each for each in told if each[1] != "invoke"][: len(ends)] == ends

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from timeball.errors import StoreUnavailable, TimeballError
+
+_ENDED: Final = frozenset({"08", "57"})
+"""Classes of SQLSTATE by which a session has ended, maybe after it carried out what was asked."""
 
 
 class History:
@@ -47,6 +50,12 @@ class History:
             raise
         except TimeballError as error:
             how, answer["error"] = "fail", str(error)
+            raise
+        except Exception as error:  # of a statement: the server has said that it did not happen
+            sqlstate = getattr(error, "sqlstate", None)
+            if sqlstate is not None and sqlstate[:2] not in _ENDED:
+                how = "fail"
+            answer["error"] = sqlstate or type(error).__name__
             raise
         finally:
             self._note(number, how, call, answer)

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
+from timeball.certify.history import History
 from timeball.certify.queries import query
 from timeball.certify.scenario import Stalled
 from timeball.store.postgres.connections import Connections, statement
@@ -52,12 +53,14 @@ class Session:
     Args:
         dsn: Of the database.
         watcher: Another connection to it, in autocommit mode, for the questions about this one.
+        history: Where each statement is noted; None: nowhere.
     """
 
-    def __init__(self, dsn: str, watcher: Any) -> None:
+    def __init__(self, dsn: str, watcher: Any, history: History | None = None) -> None:
         self.connection: Any = Connections(dsn).connect()
         self.pid: int = self.connection.info.backend_pid
         self._watcher = watcher
+        self._history = history
         self._thread = ThreadPoolExecutor(1)
         self._call: Future[Rows] | None = None
 
@@ -141,5 +144,14 @@ class Session:
         return self._thread.submit(self._execute, sql, params)
 
     def _execute(self, sql: str, params: Params) -> Rows:
+        if self._history is None:
+            return self._rows(sql, params)
+        text = " ".join(line for line in sql.splitlines() if not line.startswith("--"))
+        with self._history.calling("statement", session=self.pid, asked=text) as answer:
+            rows = self._rows(sql, params)
+            answer["rows"] = len(rows)
+            return rows
+
+    def _rows(self, sql: str, params: Params) -> Rows:
         cursor = self.connection.execute(sql, params)
         return cursor.fetchall() if cursor.description else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from timeball.certify.boot import Boot
@@ -21,6 +21,7 @@ from timeball.certify.queries import query
 from timeball.certify.scenario import Check, Profile, Stalled
 from timeball.certify.schedules import Dice
 from timeball.certify.sessions import Rows, Session, until
+from timeball.certify.told import Told
 from timeball.client.specs import agenda_of
 from timeball.core.audit import Report, Violation, audit, audit_schedules, stray_violations
 from timeball.core.history import ScheduleRecord
@@ -102,10 +103,10 @@ class Stage:
 
     @cached_property
     def store(self) -> PostgresStore:
-        """The store of the database, as a client has it."""
+        """The store of the database, as a client has it; its calls are noted in the history."""
         store = PostgresStore(self.dsn)
         self._exits.callback(store.close)
-        return store
+        return cast("PostgresStore", Told(store, self.history))
 
     @cached_property
     def watcher(self) -> Any:
@@ -128,13 +129,12 @@ class Stage:
 
     def session(self) -> Session:
         """Return a connection that is stepped."""
-        self._sessions.append(Session(self.dsn, self.watcher))
+        self._sessions.append(Session(self.dsn, self.watcher, self.history))
         return self._sessions[-1]
 
     def submit(self, specs: Sequence[JobSpec]) -> None:
         """Submit jobs as a client does, and remember them."""
-        with self.history.calling("submit", jobs=len(specs)):
-            self.store.submit(specs)
+        self.store.submit(specs)
         self.accepted.update(spec.uuid for spec in specs)
 
     def workers(
