@@ -6,15 +6,21 @@ What is replaced must be there exactly once, or the defect has drifted from the 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import Any, LiteralString, Protocol
+from pathlib import Path
+from typing import Any, Final, LiteralString, Protocol
 
+from timeball.action import command
+from timeball.certify.boot import Boot
 from timeball.certify.overlay import Drift, Overlay, Patch
 from timeball.store.postgres import connections
+
+_PATIENCE: Final = "KILL_PATIENCE_S, TICK_S = 0.5"
 
 
 class Defect(Protocol):
@@ -135,6 +141,39 @@ class InCode:
         owner, name = _owner(self.patch.module, self.patch.function)
         with _attribute(owner, name, changed):
             yield
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """Processes that a probe starts are changed when they begin."""
+
+    boot: Boot
+
+    @contextmanager
+    def put_in(self, connection: Any) -> Iterator[None]:
+        """See `Defect.put_in`: the stage was given the change."""
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class InMinder:
+    """Some text of the program that minds a command is replaced; it does not wait for long then."""
+
+    old: str
+    new: str
+
+    @contextmanager
+    def put_in(self, connection: Any) -> Iterator[None]:
+        """See `Defect.put_in`."""
+        path = Path(command._MINDER[-1])  # noqa: SLF001 - from outside
+        text = replaced(path.read_text("utf-8"), self.old, self.new, path.name)
+        text = replaced(text, "KILL_PATIENCE_S, TICK_S = 10.0", _PATIENCE, path.name)
+        with tempfile.TemporaryDirectory(prefix="timeball-minder-") as folder:
+            changed = Path(folder, path.name)
+            changed.write_text(text, "utf-8")
+            words = (*command._MINDER[:-1], str(changed))  # noqa: SLF001
+            with _attribute(command, "_MINDER", words):
+                yield
 
 
 def replaced(text: str, old: str, new: str, name: str) -> str:

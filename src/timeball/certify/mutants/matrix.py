@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from timeball.certify.databases import Databases
 from timeball.certify.mutants import durable, in_process
-from timeball.certify.mutants.defects import Defect
+from timeball.certify.mutants.defects import Defect, Planted
 from timeball.certify.mutants.durable_record import DurableMutant
 from timeball.certify.mutants.record import Mutant
 from timeball.certify.mutants.verdicts import Verdict
@@ -88,7 +88,8 @@ def observed(
     folder = Path(tempfile.mkdtemp(prefix="timeball-probe-"))
     try:
         with databases.lent() as dsn, ExitStack() as exits:
-            stage = Stage(dsn, folder, Terms(deadline_s=30.0), probe.name)
+            boots = tuple(each.boot for each in patches if isinstance(each, Planted))
+            stage = Stage(dsn, folder, Terms(deadline_s=30.0, boots=boots), probe.name)
             exits.callback(stage.close)
             for patch in patches:
                 exits.enter_context(patch.put_in(stage.watcher))
