@@ -33,6 +33,8 @@ CLOCK_AND_DICE = {
 CATCH_ALL = {
     "action/minder.py": "a forked copy of the process must end there, whatever happened",
     "action/python.py": "a job's own function, and the exceptions it makes",
+    "certify/peers/adapters/host.py": "a product of somebody else's, whatever it raises",
+    "certify/peers/comparison.py": "a probe of a product, whatever that does to it",
     "certify/mutants/matrix.py": "a probe, whatever the defect that is put in does to it",
     "cli/certify.py": "the harness itself, whose failure is no broken promise",
     "certify/runner.py": "a scenario, whatever the fault that it causes does to it",

@@ -43,11 +43,11 @@ class Databases:
         self._template: str | None = None
 
     @contextmanager
-    def lent(self) -> Iterator[str]:
-        """Lend the DSN of a migrated, empty database."""
+    def lent(self, *, pristine: bool = False) -> Iterator[str]:
+        """Lend the DSN of a migrated, empty database; of one without our schema: `pristine`."""
         self._made += 1
         name = f"{self._prefix}_{self._made}"
-        self._create(name, self.migrated())
+        self._create(name, _PRISTINE if pristine else self.migrated())
         try:
             yield self._dsn_of(name)
         finally:

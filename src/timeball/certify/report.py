@@ -9,6 +9,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from timeball.certify.peers.comparison import table
+
 
 def report(document: Mapping[str, Any]) -> str:
     """Return the page of a document of `results`."""
@@ -21,6 +23,7 @@ def report(document: Mapping[str, Any]) -> str:
     )
     records: Mapping[str, Any] = document["scenarios"]
     mutants: Mapping[str, Any] = document.get("mutants", {}).get("matrix", {})
+    peers: Mapping[str, Any] | None = document.get("peers")
     return template.substitute(
         verdict=escape(document["verdict"]),
         terms=escape(terms),
@@ -28,6 +31,7 @@ def report(document: Mapping[str, Any]) -> str:
             [
                 *(_row(key, record) for key, record in records.items()),
                 *(_mutant_row(key, each) for key, each in mutants.items()),
+                *(_peer_row(*each) for each in (table(peers) if peers else ())),
             ]
         ),
         details="\n".join(_detail(key, record) for key, record in records.items()),
@@ -51,6 +55,13 @@ def _mutant_row(key: str, mutant: Mapping[str, Any]) -> str:
         f"<tr><td>{escape(key)}</td><td>{escape(mutant['defect'])}</td><td>{word}</td>"
         f"<td>{escape(mutant['check'])}: <code>{escape(seen)}</code></td>"
         f'<td class="n">{mutant["wall_s"]:.1f}</td></tr>'
+    )
+
+
+def _peer_row(probe: str, product: str, seen: str) -> str:
+    return (
+        f"<tr><td>{escape(probe)}</td><td>{escape(product)}</td><td></td><td>{escape(seen)}</td>"
+        "<td></td></tr>"
     )
 
 

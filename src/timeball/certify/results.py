@@ -40,6 +40,9 @@ class Run:
     mutants: Sequence[Verdict] = ()
     """What became of the defects that were put in, where the run was about these."""
 
+    peers: Mapping[str, Any] | None = None
+    """What was seen of Timeball and of others, where the run was about that: a `block`."""
+
 
 def verdict(results: Iterable[Result]) -> Exit:
     """Return what a run amounts to: the worst that happened; nothing played is vacuous."""
@@ -56,7 +59,7 @@ def verdict(results: Iterable[Result]) -> Exit:
 def document(run: Run) -> dict[str, Any]:
     """Return the document of a run."""
     verdicts = {"mutants": _mutants(run.mutants)} if run.mutants else {}
-    code = mutants_verdict(run.mutants) if run.mutants else verdict(run.results)
+    seen = {"peers": dict(run.peers)} if run.peers is not None else {}
     return {
         "schema": SCHEMA,
         "product": {"name": "timeball", "version": __version__},
@@ -69,12 +72,24 @@ def document(run: Run) -> dict[str, Any]:
         "at": run.at,
         "profile": str(run.profile),
         "seed": run.seed,
-        "verdict": code.name.lower(),
+        "verdict": _verdict(run).name.lower(),
         "founding": _founding(run.results),
         "scenarios": {_key(each, run.seed): _record(each, run.profile) for each in run.results},
         "invariants": _invariants(run.results),
         **verdicts,
+        **seen,
     }
+
+
+def peers_verdict(peers: Mapping[str, Any]) -> Exit:
+    """Return what a comparison amounts to: what becomes of others is no verdict on Timeball."""
+    return Exit.PASSED if peers["kept"] else Exit.VIOLATED
+
+
+def _verdict(run: Run) -> Exit:
+    if run.peers is not None:
+        return peers_verdict(run.peers)
+    return mutants_verdict(run.mutants) if run.mutants else verdict(run.results)
 
 
 def mutants_verdict(verdicts: Iterable[Verdict]) -> Exit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,16 @@ _WRITTEN = ("results.json", "report.html", "junit.xml")
     metavar="all|M01,…",
     help="Instead of scenarios: put defects in, one at a time; each must be seen.",
 )
+@click.option(
+    "--peers",
+    is_flag=False,
+    flag_value="all",
+    metavar="[all|NAME,…]",
+    help="Instead of scenarios: the same probes for Timeball and for other products.",
+)
+@click.option(
+    "--install", is_flag=True, help="With --peers: have pip install the others, each apart."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--dsn", help="A server to make private databases on; else an embedded one.")
 @click.option(
@@ -55,14 +65,16 @@ def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
     """
     from timeball.certify.results import Exit
 
-    mutants = given.pop("mutants")
-    if mutants and (given["scenario"] or given["replay"]):
-        raise UsageError("--mutants plays no scenarios: leave --scenario and --replay out")
+    mutants, peers, install = (given.pop(name) for name in ("mutants", "peers", "install"))
+    _agree(given, mutants=mutants, peers=peers, install=install)
     order = _order(out, **given)
     try:
         _empty(out)
         with _ended_in_order():
-            code = _put_in(mutants, order) if mutants else _carried_out(order)
+            if peers:
+                code = _compared(peers, order, install=install)
+            else:
+                code = _put_in(mutants, order) if mutants else _carried_out(order)
     except UsageError:
         raise
     except (TimeballError, OSError) as error:
@@ -72,6 +84,19 @@ def command(ctx: click.Context, /, *, out: Path, **given: Any) -> None:
         say(traceback.format_exc())
         code = Exit.BROKEN
     ctx.exit(code)
+
+
+def _agree(
+    given: Mapping[str, Any], *, mutants: str | None, peers: str | None, install: bool
+) -> None:
+    """Refuse options that leave open which run is meant."""
+    if install and not peers:
+        raise UsageError("--install is for other products: write --peers --install")
+    if mutants and peers:
+        raise UsageError("--mutants and --peers are two runs: leave one out")
+    instead = "--mutants" if mutants else "--peers" if peers else ""
+    if instead and (given["scenario"] or given["replay"]):
+        raise UsageError(f"{instead} plays no scenarios: leave --scenario and --replay out")
 
 
 def _empty(out: Path) -> None:
@@ -164,6 +189,29 @@ def _put_in(ids: str, order: Order) -> int:
     killed = sum(each.killed for each in verdicts)
     say(f"{killed} of {len(verdicts)} killed: see {order.out / 'report.html'}")
     return code
+
+
+def _compared(names: str, order: Order, *, install: bool) -> int:
+    """Play the probes against products, write and show what was seen, return the exit code."""
+    from timeball.certify.databases import serving
+    from timeball.certify.peers.catalogue import chosen
+    from timeball.certify.peers.comparison import block, compared, table
+    from timeball.certify.peers.environments import Environments, default_folder
+    from timeball.certify.results import Run, document, peers_verdict
+    from timeball.chance import now
+    from timeball.cli.output import iso, write_table
+
+    at, peers, environments = iso(now()), chosen(names), Environments(default_folder())
+    if install:
+        environments.install(peers, say)
+    with serving(order.dsn) as databases:
+        rows = compared(peers, environments, databases, say=say)
+    found = block(rows, f"timeball certify --peers {names}")
+    run = Run(results=[], profile=order.profile, seed=order.seed, at=at, peers=found)
+    _write(order.out, document(run), [])
+    write_table(("probe", "product", "seen"), table(found))
+    say(f"versions and configurations: see {order.out / 'results.json'}")
+    return peers_verdict(found)
 
 
 def _write(out: Path, found: dict[str, Any], results: Sequence[Result | Verdict]) -> None:

@@ -1,0 +1,1 @@
+"""The same probes for Timeball and for others, each in an environment of its own."""

@@ -1,0 +1,1 @@
+"""What a product is driven by: scripts that its own interpreter runs, with nothing of ours."""
