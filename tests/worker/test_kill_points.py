@@ -82,7 +82,7 @@ ELSEWHERE = {
     **dict.fromkeys(("declare", "withdraw", "remove", "pause", "resume", "run_now"), _CLIENT),
     **dict.fromkeys(("set_limit", "lift_limit", "set_rate", "lift_rate", "bound_queue"), _CLIENT),
     **dict.fromkeys(("pause_queue", "pass_lanes", "resume_queue", "move"), _CLIENT),
-    **dict.fromkeys(("add_members", "cancel_many", "close_batch", "reopen"), _CLIENT),
+    **dict.fromkeys(("add_edges", "add_members", "cancel_many", "close_batch", "reopen"), _CLIENT),
     **dict.fromkeys(("batch", "batches", "batch_left", "batch_members"), _READING),
     **dict.fromkeys(("get", "jobs", "counts", "ended", "deleted", "depths"), _READING),
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),

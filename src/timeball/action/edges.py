@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from timeball.action.words import word
-from timeball.core.dependencies import Edge, Rule, RuledOut
+from timeball.core.dependencies import PARENTS_MAX, Edge, Rule, RuledOut
 from timeball.errors import UsageError
-
-PARENTS_MAX: Final = 10_000
-"""Parents of one job."""
 
 
 def parents_of(options: Mapping[str, Any]) -> tuple[tuple[Edge, ...], RuledOut]:

@@ -19,6 +19,7 @@ from timeball.client.handles import Handle
 from timeball.client.schedules import Backfill
 from timeball.client.sync import Client, Waiting
 from timeball.core.batches import BatchLine
+from timeball.core.dependencies import EdgesAnswer, Rule
 from timeball.core.limits import Limit
 from timeball.core.notes import LogLine
 from timeball.core.queues import Queue
@@ -99,6 +100,12 @@ class AsyncClient:
     ) -> MoveAnswer:
         """See `Client.move`."""
         return await asyncio.to_thread(self.client.move, job, queue=queue, priority=priority)
+
+    async def add_edges(
+        self, job: Handle | UUID, after: Collection[Any], *, rule: Rule | str = Rule.ALL_SUCCESS
+    ) -> EdgesAnswer:
+        """See `Client.add_edges`."""
+        return await asyncio.to_thread(self.client.add_edges, job, after, rule=rule)
 
     async def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """See `Client.revive`."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from timeball.action.edges import parents_of
 from timeball.action.job_specs import checked_name, checked_priority
+from timeball.core.dependencies import EdgesAnswer, Rule
 from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
-from timeball.errors import UsageError
+from timeball.errors import StoreUnavailable, UsageError
 from timeball.store.base import Store
 
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 PART_MAX: Final = 1_000
 """Jobs changed in one transaction."""
+
+_REST_S: Final = 0.05
+_PATIENCE_S: Final = 30.0
 
 
 class Operator:
@@ -50,6 +56,38 @@ class Operator:
             checked_priority(priority)
         uuid = job if isinstance(job, UUID) else job.uuid
         return self.store.move(uuid, queue=queue, priority=priority)
+
+    def add_edges(
+        self, job: Handle | UUID, after: Collection[Any], *, rule: Rule | str = Rule.ALL_SUCCESS
+    ) -> EdgesAnswer:
+        """Have a job that waits for others wait for more of them: for all of these, or none.
+
+        The job must have been submitted with `after`, and wait for that still; else it may start
+        at any moment. Parents may be of any age and in any state, batches too. Naming one again
+        changes nothing.
+
+        Args:
+            job: The child.
+            after: The parents: handles, uuids, or pairs such as (job, "all_done").
+            rule: For those that have none of their own; see `Client.submit`.
+
+        Returns:
+            ADDED; REFUSED, where the job does not wait like that, or has begun or ended before;
+            or NOT_FOUND.
+
+        Raises:
+            UsageError: One of them waits for the job itself, by whatever way, which the text
+                names; one is not here; or one has another rule there already.
+            StoreUnavailable: Try again: what was added is not added twice.
+        """
+        edges, _ = parents_of({"after": after, "rule": rule})
+        deadline = time.monotonic() + _PATIENCE_S
+        uuid = job if isinstance(job, UUID) else job.uuid
+        while (answer := self.store.add_edges(uuid, edges)) is EdgesAnswer.BUSY:
+            if time.monotonic() > deadline:
+                raise StoreUnavailable("others were in the way all the time: try again")
+            time.sleep(_REST_S)
+        return answer
 
     def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """Start a failed, cancelled or skipped job again: at once, with all its retries.

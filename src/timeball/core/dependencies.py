@@ -53,6 +53,15 @@ class Edge(NamedTuple):
     rule: Rule = Rule.ALL_SUCCESS
 
 
+class EdgesAnswer(StrEnum):
+    """What became of a wish to have a job come after more parents."""
+
+    ADDED = "added"  # it waits for them, too
+    REFUSED = "refused"  # it waits for no parent, or has begun or ended before
+    NOT_FOUND = "not_found"
+    BUSY = "busy"  # others were in the way: try again
+
+
 class Parent(NamedTuple):
     """One parent of a job, as a reader sees it."""
 
@@ -84,6 +93,9 @@ SPAWNED: Final = "spawned"
 
 PARENT: Final = "parent"
 """Why a job was skipped, or failed, that never began: the rules of its edges."""
+
+PARENTS_MAX: Final = 10_000
+"""Parents of one job."""
 
 ONE_OF: Final = frozenset({Rule.ONE_SUCCESS, Rule.ONE_FAILED})
 

@@ -76,7 +76,7 @@ def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> I
 def backwards(history: JobHistory) -> Iterator[str]:
     """Yield the edges that do not lead from an earlier job: only those could close a cycle."""
     for edge in history.edges:
-        joined = edge.spawned or (history.kind, edge.rule) == (BATCH, Rule.MEMBER)
+        joined = edge.spawned or edge.added or (history.kind, edge.rule) == (BATCH, Rule.MEMBER)
         if edge.parent >= history.id and not joined:
             yield f"waits for job {edge.parent}, which was added after it"
 

@@ -99,6 +99,9 @@ class EdgeRecord(NamedTuple):
     spawned: bool = False
     """Whether the job waits for one that it has spawned: that one was added later."""
 
+    added: bool = False
+    """Whether the edge was added while the job waited: the parent may be the later one."""
+
 
 class SlotRecord(NamedTuple):
     """The job counts against a limit now."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
+from uuid import UUID
 
 from timeball.core.batches import BATCH
-from timeball.core.dependencies import Parent
+from timeball.core.dependencies import Edge, EdgesAnswer, Parent
 from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.uniqueness import OnClash
 from timeball.errors import UsageError
@@ -40,10 +41,14 @@ def links_of(specs: Sequence[JobSpec]) -> range:
     return range(edges // LINK_MAX + any(map(ends_or_waits, specs)))
 
 
-def cycle_text(job: int, path: Sequence[int]) -> str:
+SPAWNS: Final = "spawns what waits for"
+WOULD_WAIT: Final = "would wait for"
+
+
+def cycle_text(job: int, does: str, path: Sequence[int]) -> str:
     """Return how a caller is told that a job would wait for itself, along jobs by their numbers."""
     names = ", which waits for ".join(f"job {each}" for each in path)
-    return f"job {job} spawns what waits for {names}: a cycle; leave one of these edges out"
+    return f"job {job} {does} {names}: a cycle; leave one of these edges out"
 
 
 class Graph(Protocol):
@@ -65,6 +70,18 @@ class Graph(Protocol):
 
         Returns:
             None where others were in the way: try again.
+        """
+        ...
+
+    def add_edges(self, job: UUID, after: Sequence[Edge]) -> EdgesAnswer:
+        """Have a job wait for more parents that waits for some, and has neither begun nor ended.
+
+        All of them, or none. An edge that is there with the same rule stays as it is. Whether they
+        have ended before is looked at as by `link`.
+
+        Raises:
+            UsageError: A parent is not here, has another rule there already, or waits for the job
+                itself, by whatever way: the text names it; or they are too many.
         """
         ...
 

@@ -208,4 +208,6 @@ class MemoryGraph(ABC):
         linked_at, decided_at = epoch(tie.linked_at), epoch(tie.decided_at)
         ended = row is None or row.state in TERMINAL
         ends = None if row is None else ends_of(row)
-        return EdgeRecord(job, tie.rule, linked_at, decided_at, tie.met, ends, ended, tie.spawned)
+        return EdgeRecord(
+            job, tie.rule, linked_at, decided_at, tie.met, ends, ended, tie.spawned, tie.added
+        )

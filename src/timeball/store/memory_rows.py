@@ -84,6 +84,7 @@ class Tie:
     decided_at: datetime | None = None
     met: bool | None = None
     spawned: bool = False
+    added: bool = False
 
 
 @dataclass(slots=True)

@@ -7,13 +7,29 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
-from timeball.core.dependencies import Awaited, Needs, Rule
+from timeball.core.dependencies import (
+    ONE_OF,
+    PARENTS_MAX,
+    Awaited,
+    Edge,
+    EdgesAnswer,
+    Needs,
+    Rule,
+    needs_of,
+)
 from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.states import TERMINAL, Ending, Event, State
 from timeball.core.uniqueness import OnClash
 from timeball.errors import UsageError
-from timeball.store.graph import LINK_MAX, comes_after, cycle_text, links_of
-from timeball.store.memory_graph import MemoryGraph
+from timeball.store.graph import (
+    LINK_MAX,
+    SPAWNS,
+    WOULD_WAIT,
+    comes_after,
+    cycle_text,
+    links_of,
+)
+from timeball.store.memory_graph import PARENTS, MemoryGraph
 from timeball.store.memory_keys import MemoryKeys
 from timeball.store.memory_rows import Row, Tie
 
@@ -54,6 +70,50 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         plain = said._replace(ending=Ending.CANCELLED, reason="requested", result=None, spawned=())
         return self.settle(worker, [plain])[0]
 
+    def add_edges(self, job: UUID, after: Sequence[Edge]) -> EdgesAnswer:
+        """See `Store.add_edges`."""
+        with self._lock:
+            row = self._rows.get(self._ids.get(job, 0))
+            if row is None:
+                return EdgesAnswer.NOT_FOUND
+            if row.state is not State.WAITING or row.held_for != PARENTS or row.turn > 1:
+                return EdgesAnswer.REFUSED
+            self._check_edges(row, after)
+            self._check_cycle(row, WOULD_WAIT, [self._ids[edge.parent] for edge in after])
+            self._add_ties(row, after)
+            for _ in range(1 + len(after) // LINK_MAX):
+                self._link(LINK_MAX)
+            return EdgesAnswer.ADDED
+
+    def _check_edges(self, row: Row, after: Sequence[Edge]) -> None:
+        lacking = [edge.parent for edge in after if edge.parent not in self._ids]
+        if lacking:
+            text = f"after names job {lacking[0]}, which is not here: submit parents first"
+            raise UsageError(text)
+        ties = {tie.uuid: tie.rule for tie in row.ties.values()}
+        for parent, rule in after:
+            if (known := ties.setdefault(parent, rule)) is not rule:
+                text = f"job {parent} has the rule {known} there already"
+                raise UsageError(f"{text}: leave it out, or write the same rule")
+        if len(ties) > PARENTS_MAX:
+            text = f"job {row.spec.uuid} would have more than {PARENTS_MAX:,} parents"
+            raise UsageError(f"{text}: have some come after each other")
+
+    def _add_ties(self, row: Row, after: Sequence[Edge]) -> None:
+        assert row.needs is not None, "it waits for parents"
+        new = {self._ids[parent]: Tie(parent, rule, None, added=True) for parent, rule in after}
+        new = {job: tie for job, tie in new.items() if job not in row.ties}
+        more = needs_of(tie.rule for tie in new.values())
+        had_ones = any(tie.rule in ONE_OF for tie in row.ties.values())
+        row.needs = row.needs._replace(
+            all_left=row.needs.all_left + more.all_left,
+            one_left=row.needs.one_left + more.one_left,
+            one_met=row.needs.one_met and (had_ones or more.one_met),
+        )
+        row.ties |= new
+        for job in new:
+            self._children[job].append(row)
+
     def _spawn(self, worker: int, said: Settlement) -> Verdict:
         verdict = self._record(worker, said)
         if verdict is not Verdict.ACCEPTED:
@@ -61,7 +121,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         row, specs = self._rows[said.job_id], said.spawned
         try:
             self._check_parents(specs)
-            self._check_cycle(row, specs)
+            self._check_cycle(row, SPAWNS, self._starts(specs))
             self._check_depth(specs)
             known = set(self._ids)
             uuids = self._take_keys(specs)
@@ -108,8 +168,8 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         linked_at = self._clock() if counts else None
         row.ties[job] = Tie(uuid, Rule.ALL_DONE, linked_at, spawned=True)
 
-    def _check_cycle(self, row: Row, specs: Sequence[JobSpec]) -> None:
-        came_from: dict[int, int] = dict.fromkeys(self._starts(specs), 0)
+    def _check_cycle(self, row: Row, does: str, starts: Iterable[int]) -> None:
+        came_from: dict[int, int] = dict.fromkeys(starts, 0)
         queue = deque(came_from)
         while queue and row.id not in came_from:
             job = queue.popleft()
@@ -121,7 +181,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
             path = [row.id]
             while before := came_from[path[-1]]:
                 path.append(before)
-            raise UsageError(cycle_text(row.id, path[::-1]))
+            raise UsageError(cycle_text(row.id, does, path[::-1]))
 
     def _starts(self, specs: Sequence[JobSpec]) -> Iterable[int]:
         """Give the jobs that were there before and that spawned ones are, or wait for."""

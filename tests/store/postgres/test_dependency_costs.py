@@ -14,7 +14,7 @@ from tests.store.postgres.test_plans import analyze, settlement
 from timeball.core.dependencies import Edge
 from timeball.core.records import JobSpec, Turn
 from timeball.store.postgres import PostgresStore
-from timeball.store.postgres.encoding import encode_specs
+from timeball.store.postgres.encoding import encode_edges, encode_specs
 
 FEW, MANY = 100, 1_000
 pytestmark = pytest.mark.slow
@@ -94,11 +94,28 @@ def spawned(ledger: PostgresStore, children: int) -> Statement:
     return "spawn", {**facts, "jobs": encode_specs([job() for _ in range(children)])}
 
 
+def edges_added(ledger: PostgresStore, parents: int) -> Statement:
+    _, turns = running(ledger, 1 + parents)
+    child = job(turns[0])
+    ledger.submit([child])
+    edges = encode_edges([Edge(turn.uuid) for turn in turns])
+    return "add_edges", {"job": child.uuid, "after": edges}
+
+
+def an_edge_added_to_a_long_way(ledger: PostgresStore, depth: int) -> Statement:
+    _, (turn,) = running(ledger, 1)
+    specs = [job(turn)]
+    while len(specs) < depth:
+        specs.append(job(specs[-1]))
+    ledger.submit([*specs, last := job(turn)])
+    return "add_edges", {"job": last.uuid, "after": encode_edges([Edge(specs[-1].uuid)])}
+
+
 @pytest.mark.parametrize(
     "case",
     [
         *(released, skipped, a_chain_skipped, parents_ended, submitted, submitted_together),
-        spawned,
+        *(spawned, edges_added, an_edge_added_to_a_long_way),
     ],
     ids=lambda each: each.__name__,
 )

@@ -46,6 +46,7 @@ WORKER = {
 }
 CLIENT = {
     *(
+        "add_edges",
         "add_members",
         "backfill",
         "cancel",

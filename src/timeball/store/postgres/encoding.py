@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from timeball.core.batches import BATCH
+from timeball.core.dependencies import Edge
 from timeball.core.notes import Note
 from timeball.core.records import Delivery, Firing, JobSpec, ScheduleSpec, Settlement, Standing
 from timeball.core.uniqueness import Unique, UniqueUntil
@@ -63,8 +64,16 @@ def _unique(unique: Unique) -> dict[str, Any]:
 
 
 def _after(spec: JobSpec) -> dict[str, Any]:
-    after = [{"job": edge.parent, "rule": edge.rule} for edge in spec.after]
-    return {"after": after, "ruled_out": spec.ruled_out}
+    return {"after": _edges(spec.after), "ruled_out": spec.ruled_out}
+
+
+def _edges(after: Sequence[Edge]) -> list[dict[str, Any]]:
+    return [{"job": edge.parent, "rule": edge.rule} for edge in after]
+
+
+def encode_edges(after: Sequence[Edge]) -> str:
+    """Return edges as the JSON array that the function ``timeball.add_edges`` takes."""
+    return encode(_edges(after))
 
 
 def encode_notes(notes: Sequence[Note]) -> str:

@@ -136,10 +136,10 @@ def _happened(
 
 
 def _edge(row: Row) -> EdgeRecord:
-    parent, rule, linked_at, decided_at, met, known, ended, events, instants, spawned = row
+    parent, rule, linked_at, decided_at, met, known, ended, events, instants, *kind = row
     states = (FINAL_STATE[_ENDINGS[event]] for event in events)
     ends = tuple(zip(states, instants, strict=True)) if known else None
-    return EdgeRecord(parent, Rule(rule), linked_at, decided_at, met, ends, ended, spawned)
+    return EdgeRecord(parent, Rule(rule), linked_at, decided_at, met, ends, ended, *kind)
 
 
 def _occurrence(row: Row) -> OccurrenceRecord:

@@ -136,7 +136,9 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
         **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
         **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "link", "wake"), _WRITING),
-        **dict.fromkeys(("add_members", "cancel_many", "close_batch", "reopen"), _ASKING),
+        **dict.fromkeys(
+            ("add_edges", "add_members", "cancel_many", "close_batch", "reopen"), _ASKING
+        ),
         "move_in": (*_WORKER, *_OPERATOR),
         **dict.fromkeys(("delete_jobs", "move"), _OPERATOR),
     }

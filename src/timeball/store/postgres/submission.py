@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import psycopg
 
-from timeball.core.dependencies import Parent
+from timeball.core.dependencies import Edge, EdgesAnswer, Parent
 from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.uniqueness import Submitted
 from timeball.errors import StoreUnavailable, UsageError
@@ -22,7 +23,7 @@ from timeball.store.postgres.connections import (
     refusal,
     statement,
 )
-from timeball.store.postgres.encoding import encode_specs
+from timeball.store.postgres.encoding import encode_edges, encode_specs
 from timeball.store.postgres.readers import parent_of
 from timeball.store.postgres.sealing import closed_end
 
@@ -100,6 +101,15 @@ class PostgresSubmission:
                 self._follow_up(said.spawned)
                 return Verdict(answer)
         raise StoreUnavailable("others have been ending jobs all the time: try again")
+
+    def add_edges(self, job: UUID, after: Sequence[Edge]) -> EdgesAnswer:
+        """See `Store.add_edges`."""
+        found = EdgesAnswer(self._run("add_edges", job=job, after=encode_edges(after))[0][0])
+        if found is EdgesAnswer.ADDED:
+            with suppress(StoreUnavailable):  # else the workers do
+                for _ in range(1 + len(after) // LINK_MAX):
+                    self.link(LINK_MAX)
+        return found
 
     def link(self, limit: int) -> int | None:
         """See `Store.link`."""

@@ -1,9 +1,10 @@
--- Raise TB002 where a job would wait for itself if it waited for those of p_spawned, of which those
--- of p_known were there before; edges of the others that are not linked lead to what was. The graph
--- lock must be held alone, so that of two jobs that spawn at once one sees what the other has done.
--- Looks at each edge that is waited for once; the text names the way.
-CREATE OR REPLACE FUNCTION timeball.check_cycle(p_job bigint, p_spawned bigint[], p_known bigint[])
-RETURNS void LANGUAGE plpgsql STABLE
+-- Raise TB002 where a job would wait for itself if it waited for those of p_known, which are there,
+-- and for those of p_spawned, which are new: edges of these that are not linked lead to what was.
+-- The graph lock must be held alone, so that of two that add edges at once one sees what the other
+-- has done. Looks at each edge that is waited for once; the text, which p_does begins, names the way.
+CREATE OR REPLACE FUNCTION timeball.check_cycle(
+    p_job bigint, p_does text, p_spawned bigint[], p_known bigint[]
+) RETURNS void LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_hashjoin = off
@@ -12,6 +13,7 @@ AS $function$
 DECLARE
     v_jobs bigint[];
     v_before bigint[];
+    v_from jsonb;  -- by job, which one it was reached from; by their numbers it would be n * n
     v_path bigint[] := ARRAY[p_job];
     v_next bigint;
 BEGIN
@@ -36,13 +38,16 @@ BEGIN
     IF v_jobs IS NULL OR p_job <> ALL (v_jobs) THEN
         RETURN;
     END IF;
+    SELECT jsonb_object_agg(u.job_id, u.before ORDER BY u.before DESC) INTO v_from
+    FROM unnest(v_jobs, v_before) AS u (job_id, before);
     LOOP
-        SELECT u.before INTO v_next FROM unnest(v_jobs, v_before) AS u (job_id, before)
-        WHERE u.job_id = v_path[1] ORDER BY u.before LIMIT 1;
+        v_next := v_from ->> v_path[cardinality(v_path)]::text;
         EXIT WHEN v_next = 0;
-        v_path := v_next || v_path;
+        v_path := v_path || v_next;
     END LOOP;
-    RAISE EXCEPTION 'job % spawns what waits for job %: a cycle; leave one of these edges out',
-        p_job, array_to_string(v_path, ', which waits for job ') USING ERRCODE = 'TB002';
+    RAISE EXCEPTION 'job % % job %: a cycle; leave one of these edges out', p_job, p_does, (
+        SELECT string_agg(u.id::text, ', which waits for job ' ORDER BY u.n DESC)
+        FROM unnest(v_path) WITH ORDINALITY AS u (id, n)
+    ) USING ERRCODE = 'TB002';
 END
 $function$;

@@ -4,7 +4,8 @@
 -- that have ended with how, the batch first; null where it has not.
 --
 -- Rows of what comes after a batch have their place before the batch's own in the order of locks,
--- so that they are not waited for: where one is in other hands, `link` decides, in a moment.
+-- so that they are not waited for: where one is in other hands, `link` decides, in a moment. So it
+-- does where one of them is in an earlier batch, whose place is before this one's.
 CREATE OR REPLACE FUNCTION timeball.end_batch(
     p_batch bigint, OUT o_free bigint[], OUT o_ended bigint[], OUT o_events text[]
 ) LANGUAGE plpgsql
@@ -13,6 +14,7 @@ AS $function$
 DECLARE
     v_turn integer;
     v_end text;
+    v_touched bigint[];
     v_told record;
 BEGIN
     SELECT held.turn INTO v_turn FROM timeball.held
@@ -30,7 +32,16 @@ BEGIN
     o_free := '{}';
     o_ended := ARRAY[p_batch];
     o_events := ARRAY[v_end];
-    IF timeball.lock_free(timeball.descendants(o_ended, o_events)) THEN
+    v_touched := timeball.descendants(o_ended, o_events);
+    IF NOT EXISTS (
+        SELECT FROM unnest(v_touched) AS u (job_id)
+        CROSS JOIN LATERAL (
+            SELECT FROM timeball.dependency AS edge
+            WHERE edge.parent = u.job_id AND edge.decided_at IS NULL AND edge.joins
+              AND edge.child < p_batch
+            LIMIT 1
+        ) AS earlier
+    ) AND timeball.lock_free(v_touched) THEN
         v_told := timeball.tell_waves(o_ended, o_events);
         o_free := v_told.o_free;
         o_ended := v_told.o_ended;

@@ -38,7 +38,8 @@ BEGIN
             IF NOT timeball.lock_graph() THEN
                 RAISE EXCEPTION 'others are just ending jobs' USING ERRCODE = 'TB009';
             END IF;
-            PERFORM timeball.check_cycle(p_job, v_spawned, v_known);
+            PERFORM timeball.check_cycle(
+                p_job, 'spawns what waits for', v_spawned, v_known);
         ELSE
             PERFORM timeball.share_graph();
         END IF;

@@ -156,7 +156,7 @@ CREATE INDEX held_key ON timeball.held (key, lane, at, job_id)
 -- What the end of one job, the parent, means for another. Decided once, whatever becomes of the
 -- parent later. An edge leads from an earlier job to a later one, so that there is no cycle; only
 -- a batch may be added to, by jobs that come after none but its members, and a job may wait for
--- those that it has spawned, which `check_cycle` looks at.
+-- those that it has spawned, or be told while it waits to wait for more: `check_cycle` looks at it.
 CREATE TABLE timeball.dependency (
     child       bigint NOT NULL,
     parent      bigint NOT NULL,
@@ -168,8 +168,10 @@ CREATE TABLE timeball.dependency (
     decided_at  timestamptz,
     met         boolean,
     spawned     boolean NOT NULL DEFAULT false,  -- of the child itself
+    added       boolean NOT NULL DEFAULT false,  -- while the child waited for others
     PRIMARY KEY (child, parent),
-    CONSTRAINT dependency_forwards CHECK (parent < child OR (joins OR spawned) AND parent <> child),
+    CONSTRAINT dependency_forwards CHECK (
+        parent < child OR (joins OR spawned OR added) AND parent <> child),
     CONSTRAINT dependency_decision CHECK ((decided_at IS NULL) = (met IS NULL)),
     CONSTRAINT dependency_order CHECK (decided_at IS NULL OR linked_at IS NOT NULL)
 );

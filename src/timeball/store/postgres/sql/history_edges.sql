@@ -12,7 +12,7 @@ SELECT edge.child, edge.parent, edge.rule, extract(epoch FROM edge.linked_at)::d
         WHERE ended.job_id = edge.parent
           AND ended.event IN ('succeeded', 'failed', 'cancelled', 'skipped', 'expired')
         ORDER BY ended.turn) AS instants,
-    edge.spawned
+    edge.spawned, edge.added
 FROM timeball.dependency AS edge
 LEFT JOIN timeball.job ON job.id = edge.parent
 WHERE edge.child >= %(first)s
