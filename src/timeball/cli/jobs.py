@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from timeball.cli import ended_jobs, moved_jobs
+from timeball.cli import added_parents, ended_jobs, moved_jobs
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.job_search import find
 from timeball.cli.output import (
@@ -43,6 +43,7 @@ def command() -> None:
 
 
 command.add_command(moved_jobs.move)
+command.add_command(added_parents.add_parents)
 command.add_command(ended_jobs.revive)
 command.add_command(ended_jobs.delete)
 

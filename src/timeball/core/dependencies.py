@@ -146,6 +146,19 @@ class Needs(NamedTuple):
             return self._replace(one_left=self.one_left - 1, one_met=self.one_met or met)
         return self._replace(all_left=self.all_left - 1, lost=self.lost or not met)
 
+    def with_more(self, more: Needs, *, had_ones: bool) -> Needs:
+        """Return what is left once edges were added.
+
+        Args:
+            more: What these need, none of which has been decided.
+            had_ones: Whether there was one before, decided or not, of those of which one is enough.
+        """
+        return self._replace(
+            all_left=self.all_left + more.all_left,
+            one_left=self.one_left + more.one_left,
+            one_met=self.one_met and (had_ones or more.one_met),
+        )
+
     def sentence(self, ruled_out: RuledOut) -> Sentence:
         """Return what follows for the child."""
         if self.lost or not (self.one_met or self.one_left):

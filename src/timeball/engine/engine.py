@@ -95,9 +95,9 @@ class Engine:
         if options.limit is not None and options.strict == "observed":
             self.carry_out = self._carry_out_on_time
             self.carry_out_async = self._carry_out_on_time_async
-        self.new_job = Submission(self, handle, options=options, runner=runner).work
-        self._remembered: deque[Work] = deque()
-        self._forgotten = dict.fromkeys(TERMINAL, 0)
+        submission = Submission(self, handle, options=options, runner=runner)
+        self.new_job, self.parents_of = submission.work, submission.parents_of
+        self._remembered, self._forgotten = deque[Work](), dict.fromkeys(TERMINAL, 0)
         waits = Waits(self)
         self.wait, self.wait_async = waits.wait, waits.wait_async
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
-from timeball.core.dependencies import Needs, Sentence, needs_of
+from timeball.core.dependencies import ONE_OF, EdgesAnswer, Needs, Rule, Sentence, needs_of
 from timeball.core.outcomes import Raised
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.engine.due import Due
 from timeball.engine.handles import Attempt, End, Work
 from timeball.engine.runner import Spawning
 from timeball.engine.tally import Tally
+from timeball.errors import UsageError
 
 
 class Kinship(ABC):
@@ -42,6 +42,34 @@ class Kinship(ABC):
                 self._decide(work, parent, now_ns)
             else:
                 parent.with_more().children.append(work)
+
+    def add_edges(self, work: Work, after: Mapping[Work, Rule], now_ns: int) -> EdgesAnswer:
+        """Have a job that waits for its parents wait for more of them.
+
+        Raises:
+            UsageError: One has another rule there already, or waits for the job itself.
+        """
+        more = work.more
+        if work.state is not State.WAITING or more is None or more.turn > 1:
+            return EdgesAnswer.REFUSED
+        for parent, rule in after.items():
+            if (known := more.after.get(parent, rule)) is not rule:
+                text = f"job {parent.id} has the rule {known} there already"
+                raise UsageError(f"{text}: leave it out, or write the same rule")
+        new = {parent: rule for parent, rule in after.items() if parent not in more.after}
+        path = _way(work, new)
+        if path:
+            raise UsageError(f"job {work.id} would wait for {_names(path)}: a cycle")
+        assert more.needs is not None, "it was never linked"
+        had_ones = not ONE_OF.isdisjoint(more.after.values())
+        more.needs = more.needs.with_more(needs_of(new.values()), had_ones=had_ones)
+        more.after = {**more.after, **new}
+        for parent in new:
+            if parent.state in TERMINAL:
+                self._decide(work, parent, now_ns)
+            else:
+                parent.with_more().children.append(work)
+        return EdgesAnswer.ADDED
 
     def _release(self, now_ns: int) -> None:
         # The list grows meanwhile by the children that are ruled out.
@@ -74,10 +102,9 @@ class Kinship(ABC):
     def _await(self, attempt: Attempt, said: Spawning, now_ns: int) -> Raised | None:
         """Take in what a job has spawned and have it wait for that; return why not, if not."""
         work = attempt.work
-        path = _way(work, said.works)
+        path = _way(work, said.works)[1:]  # without the one that is only spawned now
         if path:
-            names = ", which waits for ".join(f"job {each.id}" for each in path)
-            text = f"job {work.id} spawns what waits for {names}: a cycle"
+            text = f"job {work.id} spawns what waits for {_names(path)}: a cycle"
             return Raised(error_type="UsageError", error=text, again=False)
         attempt.end = End(Ending.AWAITED)
         more = work.with_more()
@@ -100,9 +127,13 @@ class Kinship(ABC):
         self._admit(spawned, now_ns)
 
 
-def _way(work: Work, spawned: tuple[Any, ...]) -> list[Work]:
-    """Return the jobs over which those it spawns would wait for a job; none, if they do not."""
-    came_from: dict[Work, Work | None] = dict.fromkeys(spawned)
+def _names(path: Iterable[Work]) -> str:
+    return ", which waits for ".join(f"job {each.id}" for each in path)
+
+
+def _way(work: Work, starts: Iterable[Work]) -> list[Work]:
+    """Return the jobs over which one of `starts` waits for a job; none, if none does."""
+    came_from: dict[Work, Work | None] = dict.fromkeys(starts)
     walk = list(came_from)
     for each in walk:  # grows meanwhile
         if each is work:
@@ -121,4 +152,4 @@ def _way(work: Work, spawned: tuple[Any, ...]) -> list[Work]:
     while step is not None:
         path.append(step)
         step = came_from[step]
-    return path[-2::-1]  # without the one that is only spawned now
+    return path[::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextvars import copy_context
 from datetime import datetime
 from enum import StrEnum
@@ -157,15 +157,26 @@ class Submission:
             more = work.with_more()
             more.due_ns = more.first_due_ns = now_ns + math.ceil(delay_s * NS_PER_S)
             work.state = State.SCHEDULED
-        rule = _word(Rule, "rule", options.get("rule", Rule.ALL_SUCCESS))
         ruled_out = _word(RuledOut, "ruled_out", options.get("ruled_out", RuledOut.SKIP))
-        after = self._parents(work, options.get("after") or (), rule)
+        rule = options.get("rule", Rule.ALL_SUCCESS)
+        after = self.parents_of(work, options.get("after") or (), rule)
         if after:
             more = work.with_more()
             more.after, more.ruled_out = after, ruled_out
             work.state = State.WAITING
 
-    def _parents(self, work: Work, given: Sequence[Any], rule: Rule) -> dict[Work, Rule]:
+    def parents_of(self, work: Work, given: Collection[Any], rule: object) -> dict[Work, Rule]:
+        """Return the parents that a job is to have, each with its rule.
+
+        Args:
+            work: The job.
+            given: Handles, ids, or pairs of one and its rule.
+            rule: For those that have none of their own.
+
+        Raises:
+            UsageError: What is wrong, and what to write instead.
+        """
+        rule = _word(Rule, "rule", rule)
         if isinstance(given, str | Work):
             raise UsageError("after is one job: write a list, after=[job]")
         after: dict[Work, Rule] = {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal, cast
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, Literal, cast
 from weakref import WeakSet
 
 from timeball.core.audit import Violation
+from timeball.core.dependencies import EdgesAnswer, Rule
 from timeball.core.makespan import AttemptRecord
 from timeball.core.rate import Rate
 from timeball.core.records import CancelAnswer
@@ -63,6 +64,33 @@ class Views:
         and is told by `Context.cancelled`.
         """
         return self._engine.cancel(self._work(job))
+
+    def add_edges(
+        self,
+        job: Work | int | str,
+        after: Collection[Any],
+        *,
+        rule: Rule | str = Rule.ALL_SUCCESS,
+    ) -> EdgesAnswer:
+        """Have a job that waits for others wait for more of them: for all of these, or none.
+
+        Args:
+            job: The child; it was submitted with `after`, and waits for that still.
+            after: The parents: handles, ids, or pairs such as (job, "all_done").
+            rule: For those that have none of their own.
+
+        Returns:
+            ADDED; or REFUSED, where the job waits for no parent, or has begun or ended before.
+
+        Raises:
+            UsageError: One of them waits for the job itself, by whatever way, which the text
+                names; one is not here; or one has another rule there already.
+            JobNotFound: There is no such child.
+        """
+        engine, work = self._engine, self._work(job)
+        edges = engine.parents_of(work, after, rule)
+        with engine.section.visit() as now_ns:
+            return engine.agenda.add_edges(work, edges, now_ns)
 
     def counts(self) -> dict[State, int]:
         """Return how many jobs are in each state."""

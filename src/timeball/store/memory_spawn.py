@@ -105,11 +105,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         new = {job: tie for job, tie in new.items() if job not in row.ties}
         more = needs_of(tie.rule for tie in new.values())
         had_ones = any(tie.rule in ONE_OF for tie in row.ties.values())
-        row.needs = row.needs._replace(
-            all_left=row.needs.all_left + more.all_left,
-            one_left=row.needs.one_left + more.one_left,
-            one_met=row.needs.one_met and (had_ones or more.one_met),
-        )
+        row.needs = row.needs.with_more(more, had_ones=had_ones)
         row.ties |= new
         for job in new:
             self._children[job].append(row)
