@@ -19,10 +19,12 @@ from timeball.core.batches import (
     Told,
     end_of,
     failed_part,
+    parents_first,
 )
 from timeball.core.dependencies import PARENT, Rule, RuledOut
 from timeball.core.history import EdgeRecord, JobHistory, RevivalRecord
 from timeball.core.states import TERMINAL, Ending, State
+from timeball.errors import UsageError
 
 ENDS = sorted(TERMINAL)
 GOOD = Told(Rule.MEMBER, met=True, how=State.SUCCEEDED)
@@ -141,3 +143,20 @@ def test_what_is_wrong_with_a_batch_is_named(
     (violation,) = violations_of(history)
     assert violation.invariant == invariant
     assert text in str(violation)
+
+
+def test_jobs_that_would_wait_for_each_other_are_not_started_again_together() -> None:
+    given_up = MemberEdge(2, Rule.ALL_DONE, met=True)
+    members = [
+        member(1, State.CANCELLED, given_up),  # while it waited; then it became a parent itself
+        member(2, State.FAILED, MemberEdge(1, Rule.ALL_DONE, met=True)),
+        member(3, State.FAILED),
+    ]
+    with pytest.raises(UsageError, match=r"job [12], job [12] would wait for each other: revive"):
+        failed_part(members)
+    order = [each.id for each in parents_first({each.id: each for each in members})]
+    assert order.index(1) < order.index(2)
+    assert failed_part([members[0]._replace(state=State.SUCCEEDED), *members[1:]]) == [
+        (2, 2),
+        (3, 3),
+    ]

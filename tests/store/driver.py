@@ -57,6 +57,7 @@ class Driver(OperatorStory):
             *[self.travel, self.promote] * 3,
             *[self.cancel, self.repeat_claim, self.fire, self.revive, self.unique] * 2,
             *[self.delete, self.trim, self.lapse, self.crowd, self.move, self.move],
+            *[self.add_edges] * 3,
             *[self.expire, self.register, self.retire, self.beat, self.repeat_submit],
             *[self.limit, self.pause_queue] * 2,
             *[self.resume_queue] * 3,

@@ -62,6 +62,28 @@ class GraphModel:
         self.arrive()
         return len(found)
 
+    def add_edges(self, n: int, rules: dict[int, Rule]) -> str:
+        """What becomes of edges that are added; more than a word where it is an error."""
+        job = self.jobs[n]
+        if job.gone:
+            return "not_found"
+        if job.state is not State.WAITING or job.turn > 1:
+            return "refused"
+        if any(parent in job.edges and job.edges[parent].rule != rules[parent] for parent in rules):
+            return "has the rule"
+        if any(self.waits_for(parent, n) for parent in rules):
+            return "a cycle"
+        job.edges |= {p: Tie(rule) for p, rule in rules.items() if p not in job.edges}
+        self.link()
+        return "added"
+
+    def waits_for(self, n: int, other: int) -> bool:
+        """Whether one job waits for another, by whatever way, or is it."""
+        edges = self.jobs[n].edges.items() if self.jobs[n].state is State.WAITING else ()
+        return n == other or any(
+            tie.met is None and self.waits_for(parent, other) for parent, tie in edges
+        )
+
     def unlink(self, n: int) -> None:
         for job in self.jobs:
             if n in job.edges and job.edges[n].met is None:

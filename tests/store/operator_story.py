@@ -9,11 +9,12 @@ from uuid import UUID
 import pytest
 from tests.store.schedule_story import LANES, ScheduleStory
 
+from timeball.core.dependencies import OURS, Edge, Rule
 from timeball.core.records import JobSpec
 from timeball.core.states import State
 from timeball.core.uniqueness import OnClash, Unique, UniqueUntil
 from timeball.core.upkeep import DeleteAnswer, Keep
-from timeball.errors import JobNotFound, QueueFull, UniqueClash
+from timeball.errors import JobNotFound, QueueFull, UniqueClash, UsageError
 from timeball.store.base import Store
 from timeball.store.graph import ends_or_waits
 
@@ -39,6 +40,22 @@ class OperatorStory(ScheduleStory):
         }
         answer = self.same([store.move(spec.uuid, **words) for store in self.stores])
         assert answer == self.model.move(n, **words)
+
+    def add_edges(self) -> None:
+        waiting = [n for n, job in enumerate(self.model.jobs) if job.state is State.WAITING]
+        n = self.random.choice(waiting if waiting and self.likely(0.9) else self.some())
+        here = [m for m, job in enumerate(self.model.jobs) if not job.gone]
+        rules = {
+            m: self.random.choice(sorted(set(Rule) - OURS)) for m in self.random.choices(here, k=2)
+        }
+        edges = [Edge(self.model.jobs[m].spec.uuid, rule) for m, rule in rules.items()]
+        wanted = self.model.add_edges(n, rules)
+        for store in self.stores:
+            if " " in wanted:
+                with pytest.raises(UsageError, match=wanted):
+                    store.add_edges(self.model.jobs[n].spec.uuid, edges)
+            else:
+                assert store.add_edges(self.model.jobs[n].spec.uuid, edges) == wanted
 
     def delete(self) -> None:
         numbers = self.some()

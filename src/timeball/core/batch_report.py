@@ -84,7 +84,7 @@ def critical_path(members: Iterable[Member]) -> list[Member]:
     length: dict[int, float] = {}
     before: dict[int, int] = {}
     for member in parents_first(found):
-        parents = [edge.parent for edge in member.edges if edge.parent in found]
+        parents = [edge.parent for edge in member.edges if edge.parent in length]
         last = max(parents, key=length.__getitem__, default=None)
         if last is not None:
             before[member.id] = last

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from timeball.core.dependencies import PARENT, Rule, RuledOut, Sentence, needs_of
 from timeball.core.states import TERMINAL, Ending, State
+from timeball.errors import UsageError
 
 BATCH: Final = "timeball.batch"
 """The kind of the job that is a batch."""
@@ -177,6 +179,9 @@ def failed_part(members: Iterable[Member]) -> list[tuple[int, int]]:
 
     Those that failed or were cancelled, and those that were ruled out because of them: where one
     of their parents starts again, and the others do not rule them out by themselves.
+
+    Raises:
+        UsageError: Started again they would wait for each other.
     """
     found = {member.id: member for member in members}
     again: set[int] = set()
@@ -186,7 +191,26 @@ def failed_part(members: Iterable[Member]) -> list[tuple[int, int]]:
                 again.add(member.id)
         elif _starts_again(member, again):
             again.add(member.id)
+    _check_order(found, again)
     return [(job, found[job].turn) for job in sorted(again) if not found[job].is_batch]
+
+
+def _check_order(members: Mapping[int, Member], again: set[int]) -> None:
+    """Raise UsageError where jobs that start again would wait for each other.
+
+    One that was cancelled while it waited for another may be a parent of that one by now.
+    """
+    graph = {
+        job: [edge.parent for edge in members[job].edges if edge.parent in again] for job in again
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        names = ", ".join(f"job {job}" for job in error.args[1][1:])
+        raise UsageError(
+            f"started again, {names} would wait for each other: revive one of them by itself, "
+            "then retry"
+        ) from None
 
 
 def _starts_again(member: Member, again: set[int]) -> bool:
@@ -204,9 +228,18 @@ def _starts_again(member: Member, again: set[int]) -> bool:
 
 
 def parents_first(members: Mapping[int, Member]) -> list[Member]:
-    """Return members in an order in which each comes after those that it waits for."""
+    """Return members in an order in which each comes after those that it waits for.
+
+    Where edges that were added to those that others have given up go round, one is left out.
+    """
     graph = {
         member.id: [edge.parent for edge in member.edges if edge.parent in members]
         for member in members.values()
     }
-    return [members[job] for job in TopologicalSorter(graph).static_order()]
+    while True:
+        try:
+            return [members[job] for job in TopologicalSorter(graph).static_order()]
+        except CycleError as error:
+            circle: list[int] = error.args[1]
+            later, job = max(pairwise(circle))
+            graph[job].remove(later)
