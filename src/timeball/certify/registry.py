@@ -8,6 +8,7 @@ from typing import Final
 from timeball.certify import stepped
 from timeball.certify.disasters import away, killed, links, poison, proxied, severed, stuck, unheard
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
+from timeball.certify.pairs.scenario import PAIRS
 from timeball.certify.scenario import Profile, Scenario
 from timeball.certify.simulation.scenario import SIM
 from timeball.errors import UsageError
@@ -32,6 +33,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     proxied.X9,
     stuck.X14,
     poison.X17,
+    PAIRS,
     SIM,
 )
 

@@ -1,0 +1,1 @@
+"""PAIRS: every two verbs of the store, in every order of their statements."""

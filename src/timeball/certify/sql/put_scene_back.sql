@@ -1,0 +1,2 @@
+-- Have all tables hold again what was kept.
+SELECT certify_scene.put_back();

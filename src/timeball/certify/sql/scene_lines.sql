@@ -1,0 +1,2 @@
+-- Every row of every table, as JSON.
+SELECT lines.name, lines.line FROM certify_scene.lines();

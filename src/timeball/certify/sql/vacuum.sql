@@ -1,0 +1,2 @@
+-- Clear away what many rows that were deleted have left, for a scan looks at it.
+VACUUM;
