@@ -1,4 +1,4 @@
-"""The wall clock and the dice: what the core must be handed, read in this one place."""
+"""The wall clock, its zone and the dice: what the core must be handed, read in this one place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import os
 import random
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 from uuid import UUID
+
+from timeball.errors import InvalidSchedule, UsageError
+
+_LOCALTIME: Final = Path("/etc/localtime")
+_ZONE_FOLDER: Final = "/zoneinfo/"
 
 draw = random.random
 """Return a number in ``[0, 1)``. For jitter, never for secrets."""
@@ -26,3 +33,26 @@ def new_uuid() -> UUID:
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+def system_zone() -> str:
+    """Return the name of this machine's time zone: `TZ`, else that of /etc/localtime, else UTC.
+
+    Raises:
+        UsageError: `TZ` is set and is not the name of a zone.
+    """
+    from timeball.core.cron import load_zone  # most who ask for the time need no zones
+
+    named = os.environ.get("TZ", "").removeprefix(":")
+    if named:
+        try:
+            load_zone(named)
+        except InvalidSchedule as error:
+            raise UsageError(f"TZ={named}: {error}; or pass --tz") from error
+        return named
+    _, folder, name = str(_LOCALTIME.resolve()).partition(_ZONE_FOLDER)
+    try:
+        load_zone(name if folder else "UTC")
+    except InvalidSchedule:
+        return "UTC"
+    return name if folder else "UTC"

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeball.cli import times
-from timeball.cli.times import instant, seconds, system_zone
+from timeball import chance
+from timeball.chance import system_zone
+from timeball.cli.times import instant, seconds
 from timeball.core.cron import load_zone
 from timeball.errors import InvalidSchedule, UsageError
 
@@ -114,6 +115,6 @@ def test_else_the_link_of_the_machine_counts(
 ) -> None:
     link = tmp_path / "localtime"
     link.symlink_to(tmp_path / target)
-    monkeypatch.setattr(times, "_LOCALTIME", link)
+    monkeypatch.setattr(chance, "_LOCALTIME", link)
     monkeypatch.delenv("TZ", raising=False)
     assert system_zone() == zone

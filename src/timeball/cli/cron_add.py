@@ -44,8 +44,8 @@ def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **opti
     Each value is JSON if it reads as JSON, else text. What runs for KIND is up to the program of
     the workers; commands stand in a crontab or a schedules.toml, for `timeball up`.
     """
+    from timeball.chance import system_zone
     from timeball.cli.outlook import surprises
-    from timeball.cli.times import system_zone
     from timeball.client.specs import agenda_of
 
     if kind.startswith(_PATHS):

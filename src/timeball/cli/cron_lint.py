@@ -68,8 +68,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
 
 
 def _linted(file: str, options: dict[str, Any]) -> Linted:
-    from timeball.chance import now
-    from timeball.cli.times import system_zone
+    from timeball.chance import now, system_zone
     from timeball.core.cron import load_zone
     from timeball.importers.lint import lint as remarks_on
 

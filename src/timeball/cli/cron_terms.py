@@ -79,7 +79,7 @@ def coming(expression: str, *, name: str | None, **rule: Any) -> Agenda:
         InvalidSchedule: The expression, the zone or an exclusion is wrong.
         UsageError: What goes by a name has none.
     """
-    from timeball.cli.times import system_zone
+    from timeball.chance import system_zone
     from timeball.core.cron import Terms, agenda, load_zone, settled
 
     if name is None:

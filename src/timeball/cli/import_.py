@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, origin: str, file: str, **options: Any) -> No
 
     The exit code is 8 where something needs you.
     """
-    from timeball.cli.times import system_zone
+    from timeball.chance import system_zone
     from timeball.core.cron import load_zone
     from timeball.importers.toml_text import toml_text
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
+from timeball.chance import system_zone
 from timeball.core.cron import Zone, load_zone
-from timeball.errors import InvalidSchedule, UsageError
+from timeball.errors import UsageError
 
 _UNITS_S: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[dhms])+", re.ASCII)
 _PART: Final = re.compile(r"([\d.]+)([dhms])", re.ASCII)
 _INSTANT: Final = re.compile(r"([^\[\]]+)(?:\[([^\[\]]+)\])?")
-_LOCALTIME: Final = Path("/etc/localtime")
-_ZONE_FOLDER: Final = "/zoneinfo/"
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of wall times, which have no zone
 _DAY_S: Final = 86_400
 
@@ -86,24 +83,3 @@ def _at_wall(wall: datetime, zone: Zone) -> datetime:
         trouble = "comes twice" if fits else "does not exist"
         raise UsageError(f"{wall.isoformat()} {trouble} in {zone.name}: write it with its offset")
     return datetime.fromtimestamp(fits[0], UTC) + timedelta(microseconds=wall.microsecond)
-
-
-def system_zone() -> str:
-    """Return the name of this machine's time zone: `TZ`, else that of /etc/localtime, else UTC.
-
-    Raises:
-        UsageError: `TZ` is set and is not the name of a zone.
-    """
-    named = os.environ.get("TZ", "").removeprefix(":")
-    if named:
-        try:
-            load_zone(named)
-        except InvalidSchedule as error:
-            raise UsageError(f"TZ={named}: {error}; or pass --tz") from error
-        return named
-    _, folder, name = str(_LOCALTIME.resolve()).partition(_ZONE_FOLDER)
-    try:
-        load_zone(name if folder else "UTC")
-    except InvalidSchedule:
-        return "UTC"
-    return name if folder else "UTC"

@@ -62,8 +62,8 @@ def command(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> No
     Everything is read first. If anything is wrong or needs you, all of it is told and nothing
     starts.
     """
+    from timeball.chance import system_zone
     from timeball.cli.declared import Asked, read
-    from timeball.cli.times import system_zone
 
     tz = options["tz"] or system_zone()
     asked = Asked(

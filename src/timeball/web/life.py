@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
+from timeball.core.cron import Zone
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.store.postgres.panorama import Happened, TurnRecord
@@ -81,12 +82,15 @@ def spent(job: Job, turns: Sequence[TurnRecord], now: datetime) -> Spent:
     return Spent(*(parts[stage] for stage in Stage if stage is not Stage.ENDED))
 
 
-def drawn(steps: Sequence[Moment], *, open_until: datetime | None) -> Markup:
+def drawn(
+    steps: Sequence[Moment], *, open_until: datetime | None, zone: Zone | None = None
+) -> Markup:
     """Return the life as a stepped line. Time is compressed, so that the short steps are seen.
 
     Args:
         steps: As `moments` gives them.
         open_until: Now, for a job that has not ended.
+        zone: By whose clocks its beginning is told; None: in UTC.
     """
     at = _places([step.at for step in steps] + ([open_until] if open_until else []))
     height = _TOP + len(Stage) * _ROW + 24
@@ -103,7 +107,7 @@ def drawn(steps: Sequence[Moment], *, open_until: datetime | None) -> Markup:
                 at[len(steps) - 1], y, at[-1]
             )
         )
-    parts += _points(steps, at)
+    parts += _points(steps, at, zone)
     return Markup(
         '<svg class="wide life" viewBox="0 0 1120 {:.0f}" role="img" aria-label="{}">{}</svg>'
     ).format(
@@ -212,11 +216,11 @@ def _rows() -> Markup:
     )
 
 
-def _points(steps: Sequence[Moment], at: Sequence[float]) -> Iterator[Markup]:
+def _points(steps: Sequence[Moment], at: Sequence[float], zone: Zone | None) -> Iterator[Markup]:
     labelled = float("-inf")
     for i, (step, x) in enumerate(zip(steps, at, strict=False)):
         apart = (step.at - steps[0].at).total_seconds()
-        text = f"+{duration(apart)}" if i else clock(step.at)[:-4]
+        text = f"+{duration(apart)}" if i else clock(step.at, zone)[:-4]
         yield Markup(
             '<circle class="ev t-{}" data-n="{}" cx="{:.1f}" cy="{:.1f}" r="5.5">'
             "<title>{} {}: {}</title></circle>"

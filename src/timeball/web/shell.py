@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from timeball import __version__
+from timeball.core.cron import Zone
 from timeball.core.redaction import redacted
 from timeball.web import wording
 from timeball.web.addresses import segment
@@ -23,6 +27,7 @@ from timeball.web.gate import Caller, Proof
 from timeball.web.problems import TITLES, Problem, problem_of
 from timeball.web.scopes import Scope
 from timeball.web.search import word
+from timeball.web.zones import choice_of
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "timeball_theme"
@@ -84,10 +89,11 @@ def rendered(request: Request, template: str, *, status: int = 200, **facts: Any
         request: What asks for it.
         template: Its name, without ``.html``.
         status: Of the answer.
-        **facts: What the template shows; `here` is the entry of the navigation that it is of.
+        **facts: What the template shows; `here` is the entry of the navigation that it is of,
+            `own_zone` the name of the zone of the schedule that it is about.
     """
     caller = getattr(request.state, "caller", None)
-    desk = desk_of(request)
+    desk, choice = desk_of(request), choice_of(request, facts.pop("own_zone", None))
     theme = request.cookies.get(THEME_COOKIE, "")
     text = (
         _environment()
@@ -102,6 +108,9 @@ def rendered(request: Request, template: str, *, status: int = 200, **facts: Any
             theme=theme if theme in THEMES else "system",
             told=_TOLD.get(request.query_params.get("told", "")),
             asset=_asset,
+            choice=choice,
+            zone=choice.zone,
+            page=_address(request),
             **{"here": None, "query": "", **facts},
         )
     )
@@ -178,6 +187,27 @@ def may(request: Request, scope: Scope) -> bool:
     return caller_of(request).may(scope)
 
 
+def _address(request: Request) -> str:
+    """Return where a page is, to come back to it after a change of what it looks like."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{desk_of(request).base_path}{request.url.path}{query}"
+
+
+@pass_context
+def _instant(context: Context, at: datetime | None, now: datetime | None = None) -> Markup:
+    return wording.instant(at, now, _told_in(context))
+
+
+@pass_context
+def _clock(context: Context, at: datetime) -> str:
+    return wording.clock(at, _told_in(context))
+
+
+def _told_in(context: Context) -> Zone | None:
+    zone = context["zone"]
+    return None if zone.name == "UTC" else zone
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -190,8 +220,8 @@ def _environment() -> Environment:
     environment.filters.update(
         number=wording.number,
         duration=wording.duration,
-        instant=wording.instant,
-        clock=wording.clock,
+        instant=_instant,
+        clock=_clock,
         pretty=wording.pretty,
         flat=wording.flat,
         hidden=redacted,

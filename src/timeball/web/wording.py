@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from timeball.core.cron import Zone
 from timeball.core.redaction import redacted_value
 from timeball.core.states import Event, State, allowed
+from timeball.web.zones import offset, wall
 
 NOTHING: Final = "\N{EN DASH}"
 """Stands where there is nothing to say."""
@@ -52,23 +54,30 @@ def whole_seconds(seconds: int) -> str:
     return duration(seconds) if seconds >= _MINUTE else f"{seconds} s"
 
 
-def instant(at: datetime | None, now: datetime | None = None) -> Markup:
-    """Return an instant: how long ago or ahead where `now` is given, else the time itself."""
+def instant(at: datetime | None, now: datetime | None = None, zone: Zone | None = None) -> Markup:
+    """Return an instant: how long ago or ahead where `now` is given, else the time itself.
+
+    Args:
+        at: The instant; None: there is none.
+        now: From when on it is told.
+        zone: By whose clocks it is told; None: in UTC.
+    """
     if at is None:
         return Markup('<span class="mut">{}</span>').format(NOTHING)
     utc = at.astimezone(UTC)
-    whole = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    shown = f"{utc if zone is None else wall(at, zone):%Y-%m-%d %H:%M:%S}"
+    named = f"{shown} UTC" if zone is None else f"{shown}{offset(at, zone)} {zone.name}"
     iso = utc.isoformat().replace("+00:00", "Z")
     if now is None:
-        return Markup('<time datetime="{}" data-at>{}</time>').format(iso, whole[:-4])
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(iso, named, shown)
     apart = (now - at) // _SECOND
     text = f"{whole_seconds(apart)} ago" if apart >= 0 else f"in {whole_seconds(-apart)}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso, whole, text)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso, named, text)
 
 
-def clock(at: datetime) -> str:
-    """Return the time of day in UTC, to the millisecond."""
-    return f"{at.astimezone(UTC):%H:%M:%S.%f}"[:-3]
+def clock(at: datetime, zone: Zone | None = None) -> str:
+    """Return the time of day by the clocks of a zone, else in UTC, to the millisecond."""
+    return f"{at.astimezone(UTC) if zone is None else wall(at, zone):%H:%M:%S.%f}"[:-3]
 
 
 def pretty(value: Any) -> str:

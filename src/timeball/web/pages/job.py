@@ -16,6 +16,7 @@ from timeball.web.desk import desk_of, sees_payload
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import back, changing, rendered
+from timeball.web.zones import choice_of
 
 routes = Routes()
 _PARTS: Final = (
@@ -50,7 +51,7 @@ def show_one_job(request: Request, job: Which) -> Response:
         over=over,
         turns=turns[::-1],
         steps=steps,
-        life=life.drawn(steps, open_until=None if over else now),
+        life=life.drawn(steps, open_until=None if over else now, zone=choice_of(request).zone),
         parts=[(*part, share) for part, (_, share) in zip(_PARTS, shares, strict=True)],
         whole=sum(spent),
         bar=bar(shares, label="Where the time went; the numbers below say the same"),

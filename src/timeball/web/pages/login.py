@@ -1,4 +1,4 @@
-"""Signing in and out, the theme, and the files that pages are made of."""
+"""Signing in and out, the theme, the zone, and the files that pages are made of."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from timeball.web.shell import (
     fields_of,
     rendered,
 )
+from timeball.web.zones import ZONE_COOKIE, settled
 
 routes = Routes()
 _TYPES: Final = {
@@ -70,6 +71,18 @@ async def choose_theme(request: Request) -> Response:
     answer = back(request, "/")
     if theme in THEMES:
         _set(request, answer, THEME_COOKIE, theme, _YEAR_S, script=True)
+    return answer
+
+
+@routes.post("/zone", Scope.OPEN)
+async def choose_zone(request: Request) -> Response:
+    """Remember in which zone to tell times, and go back to where that was chosen."""
+    fields = await fields_of(request)
+    value = settled(fields.get("zone", [""])[0])
+    following = _own_path(fields.get("next", [""])[0], f"{base_of(request)}/")
+    answer = RedirectResponse(following, 303)
+    if value is not None:
+        _set(request, answer, ZONE_COOKIE, value, _YEAR_S)
     return answer
 
 

@@ -152,6 +152,17 @@ document.addEventListener("input", (event) => {
     for (const box of $$("input[name=job]")) box.checked = event.target.checked;
 });
 
+// The browser knows better than the server what is local.
+const zones = $(".zone select");
+if (zones) {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  let local = $("[data-local]", zones);
+  if (!local && name && name !== "UTC") zones.append((local = new Option("local")));
+  if (local && !local.selected && name) local.value = name;
+  $("button", zones.form).hidden = true;
+  zones.addEventListener("change", () => zones.form.submit());
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input:not([type=checkbox],[type=range]),select") || event.metaKey || event.ctrlKey || event.altKey) {
     if (event.key === "Escape") event.target.blur();
