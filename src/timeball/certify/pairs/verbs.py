@@ -34,7 +34,18 @@ Call = Callable[[Any, Scene], Any]
 """Calls a verb of a store and returns what of its answer is the same in every run."""
 
 ROUNDS: Final = frozenset(
-    {"promote", "lapse", "admit", "fire_due", "fire", "link", "note", "cancel_many", "reopen"}
+    {
+        "promote",
+        "lapse",
+        "admit",
+        "fire_due",
+        "fire",
+        "link",
+        "note",
+        "cancel_many",
+        "reopen",
+        "add_edges",
+    }
 )
 """Verbs that pass over what somebody else is at: what they say of it is sent again, in rounds."""
 
@@ -144,6 +155,9 @@ CALLS: Final[Mapping[str, Call]] = {
     "submit: in line": lambda store, _: _submit(store, "new in line", key="l"),
     "submit: a child": lambda store, _: _submit(
         store, "new child", after=(Edge(uuid_of("runs")), Edge(uuid_of("failed")))
+    ),
+    "add_edges": lambda store, _: store.add_edges(
+        uuid_of("is a child"), [Edge(uuid_of("is a member"))]
     ),
     "submit: unique": lambda store, _: _submit(store, "new unique", unique=Unique(key="u")),
     "submit: unique too": lambda store, _: _submit(
