@@ -210,7 +210,11 @@ def _compared(names: str, order: Order, *, install: bool) -> int:
     run = Run(results=[], profile=order.profile, seed=order.seed, at=at, peers=found)
     _write(order.out, document(run), [])
     write_table(("probe", "product", "seen"), table(found))
-    say(f"versions and configurations: see {order.out / 'results.json'}")
+    for name, title in found["probes"].items():
+        say(f"{name}: {title}")
+    for name, row in found["rows"].items():
+        say(f"{name} {row['version']}: {row['configuration']}")
+    say(f"all of it: see {order.out / 'results.json'}")
     return peers_verdict(found)
 
 

@@ -11,6 +11,8 @@ BEAT_S: Final = 2
 SILENT_S: Final = 6
 """The times that every product is given where it has them, so that the probes end."""
 
+_ABANDONED: Final = 'the outcome of a job whose worker has stopped unexpectedly is "abandoned"'
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
@@ -92,9 +94,12 @@ APSCHEDULER: Final = Peer(
         "SQLAlchemyDataStore and AsyncpgEventBroker, with anyio 4.9; schedulers are told of jobs"
     ),
     intended=(
-        ("zombie", "a job whose lease has run out ends as abandoned, and is not run again"),
-        ("kill", "a job whose lease has run out ends as abandoned, and is not run again"),
-        ("dst", "the guide of 3.x warns that a jump may fire such a schedule twice or not at all"),
+        ("zombie", _ABANDONED),
+        ("kill", _ABANDONED),
+        (
+            "dst",
+            "that of 3.x says it may fire more or less often at a jump, and that this is no bug",
+        ),
     ),
 )
 PEERS: Final = (TIMEBALL, PROCRASTINATE, PGQUEUER, CHANCY, APSCHEDULER)

@@ -236,7 +236,8 @@ PROBES: Final = (
     Probe(
         "nul",
         "A job returns a text with a NUL byte, another one raises an exception with one. "
-        "Seen: the states, and whether the next job runs. A worker that ends is started again.",
+        f"Seen: the states, {_END_S:g} s later at most, and whether the next job runs. A worker "
+        "that ends is started again.",
         _nul,
     ),
     Probe(
