@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +20,9 @@ from timeball.store.postgres.connections import Connections
 
 PORT: Final = 6432  # of a socket in a folder of its own
 _PATIENCE_S: Final = 30.0
+_SIZE: Final = 20
+_CONSOLE: Final = "pgbouncer"
+_POOLS: Final = b"SHOW POOLS"  # it is no SQL: not even a comment may stand before it
 _SETTINGS: Final = """\
 [databases]
 * = host={host} port={port}
@@ -31,7 +34,7 @@ auth_type = trust
 auth_file = {folder}/users
 admin_users = {user}
 pool_mode = transaction
-default_pool_size = 20
+default_pool_size = {size}
 max_client_conn = 500
 server_reset_query_always = 0
 ignore_startup_parameters = extra_float_digits
@@ -53,13 +56,26 @@ class Pooler(NamedTuple):
 
     pid: int
 
+    def waiting(self) -> int:
+        """Return how many wait for a session of that database."""
+        connections = Connections(conninfo(self.dsn, dbname=_CONSOLE))
+        with closing(connections.connect()) as console:
+            cursor = console.execute(_POOLS)
+            names = [column.name for column in cursor.description or ()]
+            pools = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return sum(pool["cl_waiting"] for pool in pools if pool["database"] != _CONSOLE)
+
 
 @contextmanager
-def pooled(dsn: str) -> Iterator[Pooler]:
+def pooled(dsn: str, size: int = _SIZE) -> Iterator[Pooler]:
     """Run one in front of the server of `dsn`, and lend it with the address of that database.
 
     As root, which PgBouncer refuses to be, it runs as nobody, who is let into the folder of the
     server's sockets: the server must be one of our own.
+
+    Args:
+        dsn: Of a database on it.
+        size: How many sessions there are for all who use one database.
 
     Raises:
         Skipped: It is not installed.
@@ -74,7 +90,8 @@ def pooled(dsn: str) -> Iterator[Pooler]:
     connections.close()
     folder = Path(tempfile.mkdtemp(prefix="timeball-pool-"))
     settings = folder / "settings"
-    settings.write_text(_SETTINGS.format(host=host, port=port, own=PORT, folder=folder, user=user))
+    named = {"host": host, "port": port, "own": PORT, "folder": folder, "user": user, "size": size}
+    settings.write_text(_SETTINGS.format(**named))
     (folder / "users").write_text(f'"{user}" "{password}"\n')
     process = subprocess.Popen(  # noqa: S603 - the program that was looked up
         [path, "-q", *_as_nobody(folder, Path(host)), str(settings)], stdin=subprocess.DEVNULL

@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from timeball.certify import stepped
-from timeball.certify.disasters import away, killed, links, poison, proxied, severed, stuck, unheard
+from timeball.certify.disasters import (
+    away,
+    crowded,
+    failover,
+    killed,
+    links,
+    poison,
+    proxied,
+    severed,
+    stuck,
+    unheard,
+)
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.pairs.scenario import PAIRS
 from timeball.certify.scenario import Profile, Scenario
@@ -30,7 +41,9 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     proxied.X5,
     severed.X6,
     links.X7,
+    failover.X8,
     proxied.X9,
+    crowded.X10,
     stuck.X14,
     poison.X17,
     PAIRS,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from timeball.certify.boot import Boot
@@ -34,6 +34,7 @@ from timeball.worker.child import Load
 from timeball.worker.config import WorkerConfig
 from timeball.worker.supervisor import SupervisorConfig
 
+_Lent = TypeVar("_Lent")
 _LEASE_S: Final = 2.0
 _SHOWN: Final = 5
 
@@ -87,6 +88,9 @@ class Stage:
         self.accepted: set[UUID] = set()
         """The jobs that `submit` was told of: by the client's own account."""
 
+        self.lost: set[UUID] = set()
+        """Jobs of those that the record need not know: the scenario has proved them lost."""
+
         self.drained = False
         """Whether every job must have ended, so that the audit may ask for it."""
 
@@ -121,6 +125,15 @@ class Stage:
             lent = self.__dict__.pop(name, None)
             if lent is not None:
                 lent.close()
+
+    def move(self, dsn: str) -> None:
+        """Have the database be at another address from here on."""
+        self.dsn = dsn
+        self.reconnect()
+
+    def lend(self, context: AbstractContextManager[_Lent]) -> _Lent:
+        """Enter what must be there until all has been checked, and leave it with the stage."""
+        return self._exits.enter_context(context)
 
     def ask(self, name: str, **params: Any) -> Rows:
         """Return the rows of a statement of ``certify/sql``."""
@@ -225,9 +238,10 @@ class Stage:
             checks = [audited(self.store, quiesced=self.drained)]
             histories = list(self.store.histories())
             noting = (each for each in histories if each.kind.startswith(PREFIX))
-            apart = list(disagreements(noting, self.effects.read()))
+            noted = (each for each in self.effects.read() if each.job not in self.lost)
+            apart = list(disagreements(noting, noted))
             checks.append(Check("effects", not apart, "; ".join(apart[:_SHOWN])))
-            lost = self.accepted.difference(each.uuid for each in histories)
+            lost = self.accepted.difference(self.lost, (each.uuid for each in histories))
             text = f"accepted, and not on record: {sorted(lost, key=str)[:_SHOWN]}"
             checks.append(Check("accepted", not lost, text if lost else ""))
             return checks

@@ -15,23 +15,27 @@ from timeball.certify.queries import query
 from timeball.certify.sessions import until
 from timeball.store.postgres.binaries import find_binaries
 from timeball.store.postgres.connections import Connections
-from timeball.store.postgres.embedded import EmbeddedPostgres, reset
+from timeball.store.postgres.embedded import EmbeddedPostgres, reset, shutdown
 from timeball.store.postgres.server import DATA, LOCK, PASSWORD
 
 _BACKUP: Final = ("-R", "-X", "stream", "-c", "fast", "--no-sync")
 
 
 class Standby:
-    """A running standby.
+    """A running standby, which may take the place of its primary.
 
     Args:
         primary: Of the database on the server that it follows.
-        dsn: Of the same database here.
+        server: What runs it.
+        database: The name of the database.
     """
 
-    def __init__(self, primary: str, dsn: str) -> None:
-        self.dsn = dsn
+    def __init__(self, primary: str, server: EmbeddedPostgres, database: str) -> None:
+        self.folder = server.data_folder
         self._primary = primary
+        self._server = server
+        self._database = database
+        self.come_back()
 
     def catch_up(self) -> None:
         """Return once it shows all that is in the primary now."""
@@ -43,6 +47,24 @@ class Standby:
         _asked(self.dsn, "cut_primary")
         _asked(self.dsn, "reload")
         until(lambda: _asked(self.dsn, "wal_receivers") == [(0,)], "it receives nothing")
+
+    def be_waited_for(self) -> None:
+        """From here on its primary answers no commit before this one has it."""
+        _asked(self._primary, "wait_for_standby")
+        _asked(self._primary, "reload")
+        until(lambda: _asked(self._primary, "waited_for") == [(1,)], "it is waited for")
+
+    def promote(self) -> None:
+        """Be a primary from here on."""
+        assert _asked(self.dsn, "promote") == [(True,)], "it was not promoted in time"
+
+    def end(self) -> None:
+        """Stop its server."""
+        shutdown(self.folder)
+
+    def come_back(self) -> None:
+        """Start its server, as what it was; `dsn` may be another one then."""
+        self.dsn = conninfo(self._server.start(), dbname=self._database)
 
 
 @contextmanager
@@ -62,7 +84,7 @@ def following(own: Path, dsn: str, database: str) -> Iterator[Standby]:
     server = EmbeddedPostgres(folder, binaries=binaries, linger_s=0.0)
     try:
         subprocess.run([*words, "-d", dsn], check=True, capture_output=True)  # noqa: S603 - ours
-        yield Standby(dsn, conninfo(server.start(), dbname=database))
+        yield Standby(dsn, server, database)
     finally:
         server.stop()
         reset(folder)

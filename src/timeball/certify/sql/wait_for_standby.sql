@@ -1,0 +1,2 @@
+-- Have a primary answer no commit before a standby has it.
+ALTER SYSTEM SET synchronous_standby_names = '*';
