@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from pathlib import Path
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import pytest
 
-from timeball.certify.disasters import away
+from timeball.certify.disasters import away, crowded, failover, fitful, full, links
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
+from timeball.certify.faults import Misfortune, failures
 from timeball.certify.link import Way, linked
+from timeball.certify.runner import Order, certify
+from timeball.certify.scenario import Scenario, Skipped, Status
+from timeball.certify.stage import Stage, Terms
+from timeball.certify.volume import volume
 from timeball.errors import StoreUnavailable
 from timeball.store.postgres import PostgresStore
 
@@ -65,3 +72,58 @@ def test_a_link_that_stands_still_loses_nothing_and_one_that_is_cut_refuses(dire
                 store.now()
         link.turn(Way.PASS)
         assert {queue.name for queue in store.queues()} >= {"early", "late"}
+
+
+@pytest.mark.slow
+def test_the_first_statement_of_a_name_fails_and_its_transaction_with_it(
+    direct: str, tmp_path: Path
+) -> None:
+    with closing(PostgresStore(direct)) as store:
+        misfortune = Misfortune(str(tmp_path), seed=1)
+
+        def ask(name: str) -> bool:
+            try:
+                with store.connections.transaction() as run, store.connections.borrowed() as other:
+                    run("ensure_lanes", queues=[name], priorities=[5])
+                    misfortune.strike(name, other)
+            except StoreUnavailable:
+                return False
+            return True
+
+        first = [ask(name) for name in ("a", "b")]
+        assert first == [False, False]
+        assert store.queues() == []
+        assert any(ask("a") for _ in range(20))
+    met = failures(tmp_path)
+    assert {met["a", "40001"], met["b", "40001"]} == {1}
+    assert met.total() < 20
+
+
+def test_a_full_disk_takes_nothing_until_it_is_freed(tmp_path: Path) -> None:
+    try:
+        with volume(1, tmp_path.stat()) as disk:
+            file = disk.data / "file"
+            assert disk.fill() > 900_000
+            with pytest.raises(OSError, match="No space left"):
+                file.write_bytes(b"1")
+            disk.free()
+            assert file.write_bytes(b"1") == 1
+    except Skipped as skipped:
+        assert "disk can" in str(skipped)
+        pytest.skip(str(skipped))
+
+
+@pytest.mark.slow
+def test_statements_that_meet_others_cost_a_job_nothing(server: str, tmp_path: Path) -> None:
+    (result,) = certify(Order(scenarios=(fitful.X12,), out=tmp_path, dsn=server))
+    assert (result.status, result.failed) == (Status.PASSED, ())
+
+
+@pytest.mark.parametrize(
+    "deed", [away.X4, links.X7, failover.X8, crowded.X10, full.X11], ids=lambda deed: deed.id
+)
+def test_what_is_done_to_a_server_is_not_done_to_one_of_others(deed: Scenario) -> None:
+    foreign = Mock(spec=Stage, terms=Terms(own_server=None))
+    with pytest.raises(Skipped, match="leave --dsn out"):
+        deed.run(foreign)
+    assert foreign.mock_calls == []

@@ -75,7 +75,7 @@ class Databases:
 
     def _create(self, name: str, template: str) -> None:
         try:
-            _carry_out(self._dsn, query("create_database").format(name=name, template=template))
+            carry_out(self._dsn, query("create_database").format(name=name, template=template))
         except UsageError as error:
             raise UsageError(
                 "certify makes databases of its own on the server: connect as a user who may, "
@@ -83,13 +83,13 @@ class Databases:
             ) from error
 
     def _drop(self, name: str) -> None:
-        _carry_out(self._dsn, query("drop_database").format(name=name))
+        carry_out(self._dsn, query("drop_database").format(name=name))
 
     def _dsn_of(self, name: str) -> str:
         return conninfo(self._dsn, dbname=name)
 
 
-def _carry_out(dsn: str, *texts: str) -> None:
+def carry_out(dsn: str, *texts: str) -> None:
     """Carry out statements on a connection of their own: the server may have died before."""
     with closing(Connections(dsn)) as connections, connections.borrowed() as connection:
         for text in texts:
@@ -132,7 +132,7 @@ def serving(dsn: str | None, changes: tuple[Change, ...] = ()) -> Iterator[Datab
     server = EmbeddedPostgres(folder, linger_s=0.0)
     try:
         hurry = [query("hurry").format(setting=setting) for setting in _HURRY]
-        _carry_out(server.start(), *hurry, query("reload"))
+        carry_out(server.start(), *hurry, query("reload"))
         with closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
             yield databases
     finally:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 from timeball.certify.boot import Boot
+from timeball.certify.queries import query
+from timeball.certify.schedules import Dice
 from timeball.errors import StoreUnavailable
 from timeball.store.postgres.connections import Connections
 
@@ -19,8 +23,13 @@ BEFORE = "before"
 AFTER = "after"
 """When the database has carried it out, and its answer has come."""
 
-_Hit = Callable[[str, str], None]
-"""Told the name of a statement and the moment, for each statement of this process."""
+CODES: Final = ("40001", "40P01")
+"""The SQLSTATEs of a serialization failure and of a deadlock."""
+
+_SIDES: Final = 5  # of the dice: one in five fails
+
+_Hit = Callable[[str, str, Any], None]
+"""Told the name of a statement, the moment and the connection, for each of this process."""
 
 
 def at_statement(name: str, *, moment: str = BEFORE, number: str = "SIGSTOP") -> Boot:
@@ -61,6 +70,17 @@ def unanswered(folder: Path, names: Sequence[str], times: int) -> Boot:
     return Boot(call="timeball.certify.faults:lose_answers", options=options)
 
 
+def failing(folder: Path, seed: int) -> Boot:
+    """Return the change by which one in five statements fails, as if it had met another one.
+
+    Args:
+        folder: Where each failure is noted: see `failures`.
+        seed: Of the dice.
+    """
+    options = {"folder": str(folder), "seed": seed}
+    return Boot(call="timeball.certify.faults:fail_some", options=options)
+
+
 def deaths(folder: Path) -> list[tuple[str, str]]:
     """Return the points at which a process has died."""
     found = (path.name.split("-", 2) for path in folder.glob("death-*"))
@@ -73,6 +93,39 @@ def lost_answers(folder: Path) -> dict[str, int]:
     return {name: lines.count(name) for name in sorted(set(lines))}
 
 
+def failures(folder: Path) -> Counter[tuple[str, str]]:
+    """Return how many statements failed, by their names and the SQLSTATE."""
+    lines = [line for path in folder.glob("failed-*") for line in path.read_text().splitlines()]
+    return Counter((name, code) for name, code in map(str.split, lines))
+
+
+class Misfortune:
+    """Has statements fail: the first of each name, and one in five of those that follow.
+
+    Args:
+        folder: Where each failure is noted.
+        seed: Of the dice.
+    """
+
+    def __init__(self, folder: str, seed: int) -> None:
+        self._note = os.open(
+            Path(folder, f"failed-{os.getpid()}"), os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        )
+        self._dice = Dice(seed)
+        self._met: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def strike(self, asked: str, connection: Any) -> None:
+        """Have the server itself refuse a statement in place of carrying it out, or do nothing."""
+        with self._lock:
+            if self._met[asked] and self._dice.throw(_SIDES):
+                return
+            code = CODES[self._met[asked] % len(CODES)]
+            self._met[asked] += 1
+        os.write(self._note, f"{asked} {code}\n".encode())
+        connection.execute(query("fail").format(code=code).encode())
+
+
 # What runs in the process that is changed
 
 
@@ -80,7 +133,7 @@ def signal_at(name: str, moment: str, number: str) -> None:
     """Have this process get a signal the first time that it comes to a statement."""
     times = count()
 
-    def hit(asked: str, when: str) -> None:
+    def hit(asked: str, when: str, _connection: Any) -> None:
         if (asked, when) == (name, moment) and next(times) == 0:
             os.kill(os.getpid(), signal.Signals[number])
 
@@ -91,7 +144,7 @@ def kill_in_turn(folder: str, points: list[list[str]]) -> None:
     """Have this process die at the first of some points that nobody has died at."""
     wanted = {(name, moment) for name, moment in points}
 
-    def hit(asked: str, when: str) -> None:
+    def hit(asked: str, when: str, _connection: Any) -> None:
         if (asked, when) not in wanted:
             return
         try:  # of several that are here at once, one dies
@@ -108,11 +161,22 @@ def lose_answers(folder: str, names: list[str], times: int) -> None:
     left = dict.fromkeys(names, times)
     note = os.open(Path(folder, f"lost-{os.getpid()}"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def hit(asked: str, when: str) -> None:
+    def hit(asked: str, when: str, _connection: Any) -> None:
         if when == AFTER and left.get(asked, 0):
             left[asked] -= 1
             os.write(note, f"{asked}\n".encode())
             raise StoreUnavailable("certify has lost this answer")
+
+    _watch(hit)
+
+
+def fail_some(folder: str, seed: int) -> None:
+    """Have one in five statements of this process fail."""
+    misfortune = Misfortune(folder, seed)
+
+    def hit(asked: str, when: str, connection: Any) -> None:
+        if when == BEFORE:
+            misfortune.strike(asked, connection)
 
     _watch(hit)
 
@@ -124,9 +188,9 @@ def _watch(hit: _Hit) -> None:
     def watched(
         self: Connections, connection: Any, asked: str, params: dict[str, Any]
     ) -> list[tuple[Any, ...]]:
-        hit(asked, BEFORE)
+        hit(asked, BEFORE, connection)
         answer = rows(self, connection, asked, params)
-        hit(asked, AFTER)
+        hit(asked, AFTER, connection)
         return answer
 
     Connections._rows = watched  # type: ignore[assignment, method-assign] # noqa: SLF001 - from outside

@@ -1,0 +1,2 @@
+-- Give up such a place.
+DROP TABLESPACE {name};
