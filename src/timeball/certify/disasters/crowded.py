@@ -125,9 +125,8 @@ def _full(stage: Stage) -> tuple[dict[str, Any], dict[str, int]]:
         waiting = stage.ask("held_up", pid=gate.pid)[0][0]
         answer = "accepted" if _try(stage, late) else "refused"
         for _ in range(_LEASES * _FILLS):  # what becomes free is taken too
-            until_s = time.monotonic() + _LEASE_S / _FILLS
             sessions += _fill(stage, exits)
-            stage.until(lambda until_s=until_s: time.monotonic() > until_s, "leases pass")
+            _wait(stage, _LEASE_S / _FILLS)
         after = {pulse.worker: pulse.beat for pulse in stage.store.pulses()}
     gate.commit()
     stage.until(lambda: _try(stage, late), "the client is answered")
@@ -152,6 +151,12 @@ def _fill(stage: Stage, exits: ExitStack) -> int:
         except StoreUnavailable:
             return taken
     raise Skipped(f"the server takes more than {_SESSIONS_MAX} sessions")
+
+
+def _wait(stage: Stage, seconds: float) -> None:
+    """Wait for a part of a lease to pass."""
+    until_s = time.monotonic() + seconds
+    stage.until(lambda: time.monotonic() > until_s, "a part of a lease passes")
 
 
 def _try(stage: Stage, specs: Sequence[JobSpec]) -> bool:
