@@ -155,6 +155,8 @@ def test_another_version_than_the_pinned_one_counts_as_none(tmp_path: Path) -> N
     found = installed(tmp_path)
     assert found.interpreter(FAKE) is not None
     assert found.interpreter(replace(FAKE, requirements=("fake==2",))) is None
+    (tmp_path / "fake" / "bin" / "python").unlink()  # the Python that it was made with is gone
+    assert found.interpreter(FAKE) is None
 
 
 def test_pip_is_asked_for_what_is_missing_and_its_failure_is_told(

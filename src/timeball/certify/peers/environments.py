@@ -34,10 +34,10 @@ class Environments:
         """Return the interpreter of a product; None where that is not installed as pinned."""
         if peer.own:
             return Path(sys.executable)
-        mark = self._folder / peer.name / _MARK
-        if mark.exists() and mark.read_text("utf-8").split() == list(peer.requirements):
-            return self._python(peer)
-        return None
+        mark, python = self._folder / peer.name / _MARK, self._python(peer)
+        if not (mark.exists() and python.exists()):
+            return None
+        return python if mark.read_text("utf-8").split() == list(peer.requirements) else None
 
     def missing(self, peer: Peer) -> str:
         """Return why a product has no interpreter, and what makes it one."""
