@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.client.jobs import add
@@ -12,6 +12,8 @@ from tests.client.jobs import add
 import timeball as tb
 from timeball.errors import QueueFull, UsageError
 from timeball.store.memory import MemoryStore
+
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - what is refused
 
 
 @pytest.fixture
@@ -70,6 +72,27 @@ def test_a_job_is_moved_by_its_handle_or_its_uuid(client: tb.Client) -> None:
 
     asyncio.run(run())
     assert (job.job().queue, job.job().priority) == ("other", 0)
+
+
+def test_a_job_is_put_off_by_its_handle_or_its_uuid(client: tb.Client) -> None:
+    job = client.submit(add, a=1)
+    at = client.store.now() + timedelta(hours=1)
+    assert client.snooze(job, until=at) == "snoozed"
+    assert job.job().run_at == at
+
+    async def run() -> None:
+        assert await tb.AsyncClient(client).snooze(job.uuid, delay_s=7_200) == "snoozed"
+
+    asyncio.run(run())
+    assert job.job().run_at > at
+
+
+@pytest.mark.parametrize(
+    "when", [{}, {"delay_s": -1}, {"until": NAIVE}, {"until": NAIVE, "delay_s": 1}]
+)
+def test_until_when_it_is_put_off_is_said_once_and_can_be(client: tb.Client, when: dict) -> None:
+    with pytest.raises(UsageError, match=r"until|delay_s"):
+        client.snooze(client.submit(add, a=1), **when)
 
 
 @pytest.mark.parametrize("place", [{}, {"queue": ""}, {"priority": 10}, {"priority": True}])

@@ -160,6 +160,25 @@ class Model(Lines, GraphModel, UniqueModel):
                 self.arrive()
         return "moved"
 
+    def snooze(self, n: int, until: float) -> str:
+        job = self.jobs[n]
+        if job.over:
+            return "not_found" if job.gone else "finished"
+        if job.state in {State.RUNNING, State.WAITING}:
+            return job.state.value
+        if job.state is State.SCHEDULED:
+            job.due = max(job.due, until)
+            return "snoozed"
+        lane = self.lanes.get((job.spec.queue, job.spec.priority), [])
+        if n in lane:
+            lane.remove(n)
+        self.endings[n, job.turn] = (None, Ending.SNOOZED)
+        job.turn, job.state, job.due = job.turn + 1, State.SCHEDULED, until
+        job.orphan_since = job.waits_since = None
+        self.admit(self.free(n))
+        self.arrive()
+        return "snoozed"
+
     def skip(self, n: int) -> None:
         super().skip(n)
         self.unlink(n)

@@ -29,9 +29,19 @@ class OperatorStory(ScheduleStory):
         answers = self.same([store.revive(self.uuids(numbers)) for store in self.stores])
         assert answers == self.model.revive(numbers)
 
-    def move(self) -> None:
+    def one_that_waits(self) -> int:
+        """Mostly: any job now and then."""
         waiting = [n for n, job in enumerate(self.model.jobs) if not job.over]
-        n = self.random.choice(waiting if waiting and self.likely(0.9) else self.some())
+        return self.random.choice(waiting if waiting and self.likely(0.9) else self.some())
+
+    def snooze(self) -> None:
+        n, until = self.one_that_waits(), self.now() + timedelta(seconds=self.random.choice([0, 9]))
+        uuid = self.model.jobs[n].spec.uuid
+        answer = self.same([store.snooze(uuid, until) for store in self.stores])
+        assert answer == self.model.snooze(n, until.timestamp())
+
+    def move(self) -> None:
+        n = self.one_that_waits()
         spec = self.model.jobs[n].spec
         queue, priority = self.random.choice(LANES)
         words = {

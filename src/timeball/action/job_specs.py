@@ -252,19 +252,20 @@ def _earliest(run_at: object, delay_s: object) -> dict[str, Any]:
         return {"delay_s": float(str(delay_s))}
     if run_at is None:
         return {}
-    return {"run_at": _aware("run_at", run_at)}
+    return {"run_at": aware("run_at", run_at)}
 
 
 def _deadline(expires_at: object, run_at: object) -> datetime | None:
     if expires_at is None:
         return None
-    found = _aware("expires_at", expires_at)
+    found = aware("expires_at", expires_at)
     if isinstance(run_at, datetime) and run_at >= found:
         raise UsageError("expires_at is not after run_at: the job could never run")
     return found
 
 
-def _aware(name: str, given: object) -> datetime:
+def aware(name: str, given: object) -> datetime:
+    """Return an instant in UTC; raise `UsageError` unless it is an aware datetime."""
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise UsageError(f"{name} is {given!r}: pass an aware datetime, such as datetime.now(UTC)")
     try:

@@ -1,4 +1,4 @@
-"""`timeball jobs`: look at jobs, follow them, cancel, move, revive and delete them."""
+"""`timeball jobs`: look at jobs, follow them, cancel, move, snooze, revive and delete them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from timeball.cli import added_parents, ended_jobs, moved_jobs
+from timeball.cli import added_parents, ended_jobs, moved_jobs, snoozed_jobs
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.job_search import find
 from timeball.cli.output import (
@@ -39,11 +39,12 @@ _ANSWERS: Final = {
 
 @click.group()
 def command() -> None:
-    """Look at jobs, follow them, cancel, move, revive and delete them."""
+    """Look at jobs, follow them, cancel, move, snooze, revive and delete them."""
 
 
 command.add_command(moved_jobs.move)
 command.add_command(added_parents.add_parents)
+command.add_command(snoozed_jobs.snooze)
 command.add_command(ended_jobs.revive)
 command.add_command(ended_jobs.delete)
 

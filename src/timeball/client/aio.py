@@ -31,7 +31,7 @@ from timeball.core.records import (
     Schedule,
 )
 from timeball.core.states import State
-from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer, SnoozeAnswer
 
 
 class AsyncClient:
@@ -106,6 +106,12 @@ class AsyncClient:
     ) -> EdgesAnswer:
         """See `Client.add_edges`."""
         return await asyncio.to_thread(self.client.add_edges, job, after, rule=rule)
+
+    async def snooze(
+        self, job: Handle | UUID, *, until: datetime | None = None, delay_s: float | None = None
+    ) -> SnoozeAnswer:
+        """See `Client.snooze`."""
+        return await asyncio.to_thread(self.client.snooze, job, until=until, delay_s=delay_s)
 
     async def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """See `Client.revive`."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from timeball.action.edges import parents_of
-from timeball.action.job_specs import checked_name, checked_priority
+from timeball.action.job_specs import aware, check_seconds, checked_name, checked_priority
 from timeball.core.dependencies import EdgesAnswer, Rule
-from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer, SnoozeAnswer
 from timeball.errors import StoreUnavailable, UsageError
 from timeball.store.base import Store
 
@@ -88,6 +89,32 @@ class Operator:
                 raise StoreUnavailable("others were in the way all the time: try again")
             time.sleep(_REST_S)
         return answer
+
+    def snooze(
+        self, job: Handle | UUID, *, until: datetime | None = None, delay_s: float | None = None
+    ) -> SnoozeAnswer:
+        """Let a job that has not begun start at an instant at the earliest.
+
+        A pending one is scheduled, and the slot of its key is free meanwhile; it lines up at the
+        back when its time has come. One that is scheduled already keeps its instant where that
+        is later. It costs no retry, and its deadline stays. Of one that runs, has ended or waits
+        for other jobs nothing is changed.
+
+        Args:
+            job: The job.
+            until: When it may start, aware.
+            delay_s: Or in how many seconds from now, by the store's clock; ten years at most.
+
+        Raises:
+            UsageError: What is wrong, and what to write instead.
+        """
+        if (until is None) == (delay_s is None):
+            raise UsageError("snooze until when? write until=, an instant, or delay_s=, seconds")
+        if delay_s is not None:
+            check_seconds("delay_s", delay_s, least=0)
+            until = self.store.now() + timedelta(seconds=delay_s)
+        uuid = job if isinstance(job, UUID) else job.uuid
+        return self.store.snooze(uuid, aware("until", until))
 
     def revive(self, job: Handle | UUID) -> ReviveAnswer:
         """Start a failed, cancelled or skipped job again: at once, with all its retries.

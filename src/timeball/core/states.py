@@ -36,7 +36,7 @@ class Event(StrEnum):
     SUCCEED = "succeed"
     RETRY = "retry"  # the attempt failed and the retry budget is not spent
     FAIL = "fail"  # a permanent error, or the budget is spent
-    SNOOZE = "snooze"  # the job asked to run again later; costs no retry
+    SNOOZE = "snooze"  # the job, or before it began an operator, asked for later; no retry
     EXPIRE = "expire"  # the worker's lease was observed to have ended
     CANCEL = "cancel"
     LAPSE = "lapse"  # its expires_at has passed before it began
@@ -73,6 +73,7 @@ TRANSITIONS: Final = MappingProxyType(
         (_S.WAITING, Event.LAPSE): frozenset({_S.SKIPPED}),
         (_S.PENDING, Event.LAPSE): frozenset({_S.SKIPPED}),
         (_S.PENDING, Event.MOVE): frozenset({_S.PENDING}),
+        (_S.PENDING, Event.SNOOZE): frozenset({_S.SCHEDULED}),
         (_S.FAILED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),
         (_S.CANCELLED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),
         (_S.SKIPPED, Event.REVIVE): frozenset({_S.PENDING, _S.WAITING}),

@@ -24,6 +24,16 @@ class MoveAnswer(StrEnum):
     NOT_FOUND = "not_found"
 
 
+class SnoozeAnswer(StrEnum):
+    """What became of a job that was to be put off."""
+
+    SNOOZED = "snoozed"  # it is scheduled, and does not start before that instant
+    WAITING = "waiting"  # it waits for other jobs, and not for an instant
+    RUNNING = "running"  # a worker has it: it was granted before
+    FINISHED = "finished"  # it had ended before
+    NOT_FOUND = "not_found"
+
+
 class DeleteAnswer(StrEnum):
     """What became of a job that was to be deleted."""
 

@@ -10,9 +10,17 @@ from uuid import UUID
 
 from timeball.core.batches import BATCH
 from timeball.core.history import EntryRecord, RevivalRecord
+from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import TERMINAL, Ending, Event, State, allowed
-from timeball.core.upkeep import DeleteAnswer, Keep, MoveAnswer, ReviveAnswer, Trimmed
+from timeball.core.upkeep import (
+    DeleteAnswer,
+    Keep,
+    MoveAnswer,
+    ReviveAnswer,
+    SnoozeAnswer,
+    Trimmed,
+)
 from timeball.store.memory_lanes import MemoryLanes
 from timeball.store.memory_rows import Ended, Row, move
 from timeball.store.memory_spawn import MemorySpawn
@@ -30,6 +38,11 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
 
     @abstractmethod
     def _forget_permits(self) -> None: ...
+
+    @abstractmethod
+    def _hold(
+        self, row: Row, *, run_at: datetime | None = None, reason: str | None = None
+    ) -> None: ...
 
     @abstractmethod
     def _line_up(self, rows: Iterable[Row], keys: Iterable[str] = ()) -> int: ...
@@ -57,6 +70,21 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
             old = row.place
             self._shift(row, (queue or old[0], old[1] if priority is None else priority))
             return MoveAnswer.MOVED
+
+    def snooze(self, uuid: UUID, until: datetime) -> SnoozeAnswer:
+        """See `Queueing.snooze`."""
+        with self._lock:
+            if uuid not in self._ids:
+                return SnoozeAnswer.NOT_FOUND
+            row = self._rows[self._ids[uuid]]
+            if row.state in TERMINAL:
+                return SnoozeAnswer.FINISHED
+            if row.state is State.RUNNING:
+                return SnoozeAnswer.RUNNING
+            if row.state is State.WAITING or row.held_for == OVERLAP:
+                return SnoozeAnswer.WAITING
+            self._put_off(row, until)
+            return SnoozeAnswer.SNOOZED
 
     def delete(self, uuids: Sequence[UUID]) -> list[DeleteAnswer]:
         """See `Store.delete`."""
@@ -103,13 +131,30 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
         move(row, Event.MOVE, State.PENDING)
         del old.pending[row.id]
         now = self._clock()
-        end = Settlement(0, 0, row.id, row.turn, Ending.MOVED, "requested")
-        row.endings[row.turn] = Ended(end, now, None)
-        row.turn += 1
+        self._end_turn(row, Ending.MOVED)
         kept = [each for each in row.holdings if each[3] == row.turn - 1]
         row.holdings += [(scope, name, now.timestamp(), row.turn, n) for scope, name, *_, n in kept]
         row.entries.append(EntryRecord(row.turn, now.timestamp()))
         new.pending[row.id] = row
+
+    def _put_off(self, row: Row, until: datetime) -> None:
+        """Let a job start later that is pending, or scheduled."""
+        if row.state is State.SCHEDULED:
+            assert row.run_at is not None
+            row.run_at = max(row.run_at, until)
+            return
+        move(row, Event.SNOOZE, State.SCHEDULED)
+        self._lane(row.place).pending.pop(row.id, None)
+        self._end_turn(row, Ending.SNOOZED)
+        row.lined_at = None
+        self._hold(row, run_at=until)
+        self._line_up([], self._free(row))
+
+    def _end_turn(self, row: Row, ending: Ending) -> None:
+        """End a turn that was not granted; the next one takes its place."""
+        end = Settlement(0, 0, row.id, row.turn, ending, "requested")
+        row.endings[row.turn] = Ended(end, self._clock(), None)
+        row.turn += 1
 
     def _is_late(self, row: Row) -> bool:
         if row.deadline is None or not allowed(row.state, Event.LAPSE):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from timeball.core.queues import Queue
-from timeball.core.upkeep import MoveAnswer
+from timeball.core.upkeep import MoveAnswer, SnoozeAnswer
 
 
 class Queueing(Protocol):
@@ -43,6 +44,15 @@ class Queueing(Protocol):
         place. One that may not start yet will line up there. Retries follow it. It takes the
         slot of its key along. A queue that is paused or full takes it all the same. Where it is
         already it keeps its place, so that asking again changes nothing.
+        """
+        ...
+
+    def snooze(self, uuid: UUID, until: datetime) -> SnoozeAnswer:
+        """Let a job that has not begun start at an instant at the earliest.
+
+        The turn of a pending one ends `snoozed`, the next is scheduled; the slot of its key is
+        free meanwhile. Of one that is scheduled the later of both instants counts, so that none
+        starts sooner, and asking again changes nothing. Its counts, its deadline and its lane stay.
         """
         ...
 

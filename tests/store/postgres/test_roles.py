@@ -60,7 +60,7 @@ CLIENT = {
 }
 OPERATOR = {
     *("bound_queue", "delete_jobs", "lift_limit", "lift_rate", "move", "pause_queue"),
-    *("resume_queue", "set_limit", "set_rate"),
+    *("resume_queue", "set_limit", "set_rate", "snooze"),
 }
 CLIENT_AND_OPERATOR = {"begin_operation", "end_operation"}
 WORKER_AND_CLIENT = {

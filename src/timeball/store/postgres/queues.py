@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from timeball.core.queues import COUNT_MAX, Queue
-from timeball.core.upkeep import MoveAnswer
+from timeball.core.upkeep import MoveAnswer, SnoozeAnswer
 from timeball.store.postgres.connections import Run
 
 
@@ -61,6 +62,10 @@ class PostgresQueues(ABC):
         if answer == MoveAnswer.MOVED:
             self.wake([place[0]])
         return MoveAnswer(answer)
+
+    def snooze(self, uuid: UUID, until: datetime) -> SnoozeAnswer:
+        """See `Queueing.snooze`."""
+        return SnoozeAnswer(self._at_home("snooze", uuid=uuid, until=until)[0][0])
 
     def queues(self) -> list[Queue]:
         """See `Queueing.queues`."""

@@ -140,7 +140,7 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
             ("add_edges", "add_members", "cancel_many", "close_batch", "reopen"), _ASKING
         ),
         "move_in": (*_WORKER, *_OPERATOR),
-        **dict.fromkeys(("delete_jobs", "move"), _OPERATOR),
+        **dict.fromkeys(("delete_jobs", "move", "snooze"), _OPERATOR),
     }
 )
 """Functions that write, with their owner's rights, and who may call them."""
