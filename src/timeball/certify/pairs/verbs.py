@@ -64,6 +64,8 @@ keep its parent: its edge is decided as not met, since the parent is gone."""
 _FEWER: Final = 9
 """As many as run in the queue."""
 
+_LATER: Final = NOON + timedelta(hours=1)
+
 _KEEP: Final = Keep(succeeded_s=1.0, others_s=1.0)
 
 
@@ -197,6 +199,9 @@ CALLS: Final[Mapping[str, Call]] = {
     "trim": lambda store, _: store.trim(_KEEP).deleted,
     "move": lambda store, _: store.move(uuid_of("is pending"), queue="mail", priority=None),
     "move: held": lambda store, _: store.move(uuid_of("is scheduled"), queue=None, priority=7),
+    "snooze": lambda store, _: store.snooze(uuid_of("is pending"), _LATER),
+    "snooze: held": lambda store, _: store.snooze(uuid_of("is scheduled"), _LATER),
+    "snooze: has a key": lambda store, _: store.snooze(uuid_of("has a key"), _LATER),
     "pause_queue": lambda store, _: store.pause_queue("default", "somebody"),
     "resume_queue": lambda store, _: store.resume_queue("default"),
     "bound_queue": lambda store, _: store.bound_queue("default", 8),
