@@ -40,6 +40,7 @@ ENDINGS = {
     (Event.JOIN, State.SUCCEEDED): Ending.SUCCEEDED,
     (Event.JOIN, State.FAILED): Ending.FAILED,
     (Event.JOIN, State.SKIPPED): Ending.SKIPPED,
+    (Event.CALL, State.SUCCEEDED): Ending.SUCCEEDED,
 }
 
 

@@ -83,6 +83,7 @@ ELSEWHERE = {
     **dict.fromkeys(("set_limit", "lift_limit", "set_rate", "lift_rate", "bound_queue"), _CLIENT),
     **dict.fromkeys(("add_edges", "add_members", "cancel_many", "close_batch", "reopen"), _CLIENT),
     **dict.fromkeys(("pause_queue", "pass_lanes", "resume_queue", "move", "snooze"), _CLIENT),
+    "call_back": "a server's; a lost answer to it is asked for again",
     **dict.fromkeys(("batch", "batches", "batch_left", "batch_members"), _READING),
     **dict.fromkeys(("get", "jobs", "counts", "ended", "deleted", "depths"), _READING),
     **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import PARENT, Rule, RuledOut, Sentence, needs_of
 from timeball.core.states import TERMINAL, Ending, State
 from timeball.errors import UsageError
@@ -215,6 +216,8 @@ def _check_order(members: Mapping[int, Member], again: set[int]) -> None:
 
 def _starts_again(member: Member, again: set[int]) -> bool:
     if member.state not in {State.FAILED, State.CANCELLED, State.SKIPPED}:
+        return False
+    if member.kind == CALLBACK:  # whoever was asked has been told where to call once
         return False
     if member.reason != PARENT:
         return member.state is not State.SKIPPED

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from timeball.core.batches import MEMBERS
+from timeball.core.callbacks import CALL, CALLBACK
 from timeball.core.dependencies import PARENT
 from timeball.core.edge_invariants import backwards, early, missed
 from timeball.core.history import (
@@ -157,7 +158,7 @@ def transitions(job: Ledger) -> Iterator[str]:
         sources = _sources(job, turn)
         # One that needs a grant and has none is for I4 to report.
         if sources.isdisjoint(_ENDS_FROM[end.ending]) and (
-            sources is _RUNNING or not _needs_grant(end)
+            sources is _RUNNING or not _needs_grant(job, end)
         ):
             yield f"turn {turn} ended {end.ending} while {' or '.join(sorted(sources))}"
     if job.last > 1:
@@ -166,7 +167,9 @@ def transitions(job: Ledger) -> Iterator[str]:
     yield from _lapses(job)
 
 
-def _needs_grant(end: EndingRecord) -> bool:
+def _needs_grant(job: Ledger, end: EndingRecord) -> bool:
+    if (job.history.kind, end.reason, end.ending) == (CALLBACK, CALL, Ending.SUCCEEDED):
+        return False
     return end.ending in _NEEDS_GRANT and end.reason not in {PARENT, MEMBERS}
 
 
@@ -244,7 +247,7 @@ def fence(job: Ledger) -> Iterator[str]:
     for turn, end in job.endings.items():
         grant = job.grants.get(turn)
         if grant is None:
-            if _needs_grant(end) or (end.worker, end.began_at) != (None, None):
+            if _needs_grant(job, end) or (end.worker, end.began_at) != (None, None):
                 who = "" if end.worker is None else f" by worker {end.worker}"
                 yield f"turn {turn} ended {end.ending}{who} without a grant"
         elif not _held_it(end, grant, job.history.grants):

@@ -17,7 +17,7 @@ class State(StrEnum):
     """Where a job is. Every job is in exactly one state at any instant."""
 
     SCHEDULED = "scheduled"  # not before a later instant: run_at, a backoff, a snooze
-    WAITING = "waiting"  # some parent has not yet decided
+    WAITING = "waiting"  # some parent has not yet decided, or a call from outside has not come
     PENDING = "pending"  # may start now
     RUNNING = "running"  # one turn is granted to one worker
     SUCCEEDED = "succeeded"
@@ -42,6 +42,7 @@ class Event(StrEnum):
     LAPSE = "lapse"  # its expires_at has passed before it began
     MOVE = "move"  # its priority or queue has changed
     JOIN = "join"  # the last job of a batch has ended, and with it the batch
+    CALL = "call"  # what a callback waits for has come
     AWAIT = "await"  # it waits for children that it spawned
     REVIVE = "revive"  # an operator starts it again
 
@@ -56,6 +57,7 @@ TRANSITIONS: Final = MappingProxyType(
         (_S.WAITING, Event.RELEASE): frozenset({_S.PENDING, _S.SCHEDULED}),
         (_S.WAITING, Event.SKIP): frozenset({_S.SKIPPED, _S.FAILED}),
         (_S.WAITING, Event.JOIN): TERMINAL,
+        (_S.WAITING, Event.CALL): frozenset({_S.SUCCEEDED}),
         (_S.PENDING, Event.CLAIM): frozenset({_S.RUNNING}),
         (_S.RUNNING, Event.SUCCEED): frozenset({_S.SUCCEEDED}),
         # Where a cancel was requested, what would have become another turn ends cancelled.

@@ -45,6 +45,7 @@ from timeball.core.records import (
 from timeball.core.states import State
 from timeball.core.uniqueness import Submitted
 from timeball.store.batching import Batching
+from timeball.store.calling import Calling
 from timeball.store.graph import Graph
 from timeball.store.keeping import Keeping
 from timeball.store.limiting import Limiting
@@ -103,7 +104,7 @@ class JobFilter:
     limit: int = 50
 
 
-class Store(Limiting, Batching, Graph, Queueing, Keeping, Noting, Protocol):
+class Store(Limiting, Batching, Calling, Graph, Queueing, Keeping, Noting, Protocol):
     """Where jobs live. All verbs block; all may be called from any thread."""
 
     # Submitting

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from timeball.core.batches import BATCH
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import Edge, EdgesAnswer, Parent
 from timeball.core.records import JobSpec, Settlement, Verdict
 from timeball.core.uniqueness import OnClash
@@ -20,8 +21,8 @@ CANCEL_IT: Final = "write client.get_batch(uuid).cancel(), or timeball batch can
 
 
 def comes_after(spec: JobSpec) -> bool:
-    """Return whether a job waits until its parents have ended, even of none."""
-    return bool(spec.after) or spec.kind == BATCH
+    """Return whether a job waits until its parents have ended, even of none, or for a call."""
+    return bool(spec.after) or spec.kind in {BATCH, CALLBACK}
 
 
 def check_cancel(spec: JobSpec) -> None:

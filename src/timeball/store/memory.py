@@ -39,6 +39,7 @@ from timeball.store.base import CLAIM_MAX, KEY_BUSY, NO_WORKER, NO_WORKER_REST
 from timeball.store.graph import LINK_MAX, check_cancel, comes_after, links_of
 from timeball.store.limiting import RATE_SPENT
 from timeball.store.memory_batches import MemoryBatches
+from timeball.store.memory_calls import MemoryCalls
 from timeball.store.memory_graph import MemoryGraph
 from timeball.store.memory_keys import Key, Taken
 from timeball.store.memory_limits import MemoryLimits
@@ -60,7 +61,7 @@ from timeball.store.memory_rows import (
 from timeball.store.memory_schedules import MemorySchedules
 
 
-class MemoryStore(MemoryLimits, MemoryBatches, MemorySchedules, MemoryReading):
+class MemoryStore(MemoryLimits, MemoryBatches, MemoryCalls, MemorySchedules, MemoryReading):
     """Jobs that live and die with the process. `Store` says what each verb promises."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:

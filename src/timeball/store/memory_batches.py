@@ -22,6 +22,7 @@ from timeball.core.batches import (
     MemberEdge,
     ReopenAnswer,
 )
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import Rule, RuledOut, Sentence, needs_of
 from timeball.core.payload import decode_value
 from timeball.core.records import JobSpec
@@ -98,7 +99,9 @@ class MemoryBatches(MemoryOperator, ABC):
         with self._lock:
             rows = [self._rows[job] for job, _ in jobs if job in self._rows]
             same = len(rows) == len(jobs) and all(
-                row.turn == turn and allowed(row.state, Event.REVIVE) and row.spec.kind != BATCH
+                row.turn == turn
+                and allowed(row.state, Event.REVIVE)
+                and row.spec.kind not in {BATCH, CALLBACK}
                 for row, (_, turn) in zip(rows, jobs, strict=True)
             )
             if not same:

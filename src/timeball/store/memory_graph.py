@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
+from timeball.core.callbacks import CALL, CALLBACK
 from timeball.core.dependencies import PARENT, SPAWNED, Parent, Sentence, is_met, needs_of
 from timeball.core.history import EdgeRecord
 from timeball.core.payload import decode_value
@@ -160,7 +161,9 @@ class MemoryGraph(ABC):
         return child.needs.sentence(child.spec.ruled_out)
 
     def _why(self, row: Row) -> str:
-        """Return why a new job waits that comes after others."""
+        """Return why a new job waits that comes after others, or for a call."""
+        if row.spec.kind == CALLBACK:
+            return CALL
         if row.spec.kind != BATCH:
             return PARENTS
         return OPEN if decode_value(row.spec.args).get("open") else MEMBERS

@@ -9,6 +9,7 @@ from threading import Lock
 from uuid import UUID
 
 from timeball.core.batches import BATCH
+from timeball.core.callbacks import CALLBACK
 from timeball.core.history import EntryRecord, RevivalRecord
 from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import Settlement, Turn
@@ -180,7 +181,7 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
         return DeleteAnswer.DELETED
 
     def _revive(self, row: Row) -> ReviveAnswer:
-        if not allowed(row.state, Event.REVIVE) or row.spec.kind == BATCH:
+        if not allowed(row.state, Event.REVIVE) or row.spec.kind in {BATCH, CALLBACK}:
             return ReviveAnswer.REFUSED
         if not self._retake_key(row):
             return ReviveAnswer.CLASHED

@@ -49,6 +49,7 @@ CLIENT = {
         "add_edges",
         "add_members",
         "backfill",
+        "call_back",
         "cancel",
         "cancel_many",
         "close_batch",

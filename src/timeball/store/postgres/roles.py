@@ -134,7 +134,7 @@ VERBS: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         **dict.fromkeys(("admit", "promote", "register", "settle", "spawn"), _WORKER),
         **dict.fromkeys(("trim_jobs", "trim_leases", "trim_permits"), _WORKER),
         **dict.fromkeys(("backfill", "cancel", "declare_schedule"), _ASKING),
-        **dict.fromkeys(("revive", "run_now", "submit"), _ASKING),
+        **dict.fromkeys(("call_back", "revive", "run_now", "submit"), _ASKING),
         **dict.fromkeys(("admit_keys", "ensure_lane", "fire", "link", "wake"), _WRITING),
         **dict.fromkeys(
             ("add_edges", "add_members", "cancel_many", "close_batch", "reopen"), _ASKING

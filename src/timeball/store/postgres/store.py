@@ -37,6 +37,7 @@ from timeball.core.upkeep import DeleteAnswer, Keep, ReviveAnswer, Trimmed
 from timeball.errors import JobNotFound, UsageError
 from timeball.store.base import CLAIM_MAX, JobFilter
 from timeball.store.postgres.batches import PostgresBatches
+from timeball.store.postgres.calls import PostgresCalls
 from timeball.store.postgres.connections import (
     SCHEMA_DEFAULT,
     Connections,
@@ -57,7 +58,12 @@ _log = logging.getLogger(__name__)
 
 
 class PostgresStore(
-    PostgresSubmission, PostgresLimits, PostgresBatches, PostgresQueues, PostgresSchedules
+    PostgresSubmission,
+    PostgresLimits,
+    PostgresBatches,
+    PostgresCalls,
+    PostgresQueues,
+    PostgresSchedules,
 ):
     """The store in PostgreSQL; see `timeball.store.base.Store` for what each verb promises."""
 

@@ -30,7 +30,8 @@ BEGIN
             SELECT one.* FROM timeball.jobs AS one WHERE one.id = u.id OFFSET 0
         ) AS jobs ON true
         WHERE jobs.id IS NULL OR jobs.turn <> u.turn OR jobs.turn >= 2147483646
-           OR jobs.state NOT IN ('failed', 'cancelled', 'skipped') OR jobs.kind = 'timeball.batch')
+           OR jobs.state NOT IN ('failed', 'cancelled', 'skipped')
+           OR jobs.kind IN ('timeball.batch', 'timeball.callback'))
     THEN
         RETURN 'changed';
     END IF;

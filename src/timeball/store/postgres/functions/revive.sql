@@ -33,7 +33,7 @@ BEGIN
     v_ripe := array(
         SELECT jobs.id FROM timeball.jobs
         WHERE jobs.id = ANY (v_locked) AND jobs.state IN ('failed', 'cancelled', 'skipped')
-          AND jobs.kind <> 'timeball.batch'
+          AND jobs.kind NOT IN ('timeball.batch', 'timeball.callback')
           AND jobs.turn < 2147483646);
     v_clashed := timeball.retake_keys(v_ripe);
     RETURN QUERY

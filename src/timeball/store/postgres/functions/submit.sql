@@ -13,6 +13,7 @@
 -- `admit_keys` does, those of a kind whose starts are limited until `promote` does, those that come
 -- after others until these have ended. A job of kind
 -- timeball.batch is a batch: nobody runs it, and it ends with the last of the jobs it comes after.
+-- One of kind timeball.callback waits for a call until it expires, see `call_back`.
 CREATE OR REPLACE FUNCTION timeball.submit(
     p_jobs jsonb, p_queued uuid[] DEFAULT '{}', p_bounded boolean DEFAULT true
 ) RETURNS TABLE (id bigint, uuid uuid) LANGUAGE plpgsql
@@ -87,6 +88,7 @@ BEGIN
         ON CONFLICT (uuid) DO NOTHING
         RETURNING job.id, job.lane, job.kind, job.run_at, job.expires_at, job.key, CASE
             WHEN job.ruled_out IS NOT NULL THEN 'parents'
+            WHEN job.kind = 'timeball.callback' THEN 'call'
             WHEN job.run_at IS NOT NULL THEN NULL
             WHEN job.uuid = ANY (p_queued) THEN 'overlap'
             WHEN job.key IS NOT NULL THEN 'key'
@@ -95,10 +97,15 @@ BEGIN
     ),
     held AS (
         INSERT INTO timeball.held
-            (job_id, turn, state, lane, run_at, kind, key, reason, expires_at, line)
-        SELECT added.id, 1, CASE WHEN added.run_at IS NULL THEN 'pending' ELSE 'scheduled' END,
+            (job_id, turn, state, lane, run_at, kind, key, reason, expires_at, line,
+            all_left, one_left, one_met, lost)
+        SELECT added.id, 1, CASE WHEN added.reason = 'call' THEN 'waiting'
+                WHEN added.run_at IS NULL THEN 'pending' ELSE 'scheduled' END,
             added.lane, added.run_at, added.kind, added.key, added.reason, added.expires_at,
-            CASE WHEN added.reason = 'rate' THEN 'kind:' || added.kind END
+            CASE WHEN added.reason = 'rate' THEN 'kind:' || added.kind END,
+            CASE WHEN added.reason = 'call' THEN 0 END,
+            CASE WHEN added.reason = 'call' THEN 0 END, CASE WHEN added.reason = 'call' THEN true END,
+            CASE WHEN added.reason = 'call' THEN false END
         FROM added
         WHERE (added.run_at IS NOT NULL OR added.reason IS NOT NULL)
           AND added.reason IS DISTINCT FROM 'parents'

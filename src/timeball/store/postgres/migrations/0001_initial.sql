@@ -47,7 +47,10 @@ CREATE TABLE timeball.job (
     key          text CHECK (key <> '' AND octet_length(key) <= 256),
     ruled_out    text CHECK (ruled_out IN ('skip', 'fail', 'run')),  -- null: it has no parents
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    created_at   timestamptz NOT NULL DEFAULT timeball.now()
+    created_at   timestamptz NOT NULL DEFAULT timeball.now(),
+    CONSTRAINT job_callback CHECK (  -- it waits for a call alone, and not for ever
+        kind <> 'timeball.callback' OR expires_at IS NOT NULL
+        AND num_nonnulls(run_at, key, ruled_out) = 0)
 );
 CREATE INDEX job_batch ON timeball.job (id) WHERE kind = 'timeball.batch';
 
