@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from timeball.action.callback_kind import callback as callback
+    from timeball.action.callback_kind import callback_url as callback_url
     from timeball.action.context import Cancel as Cancel
     from timeball.action.context import Context as Context
     from timeball.action.context import Snooze as Snooze
@@ -73,6 +75,8 @@ _HOMES = {
     "StoreUnavailable": "errors",
     "TimeballError": "errors",
     "UsageError": "errors",
+    "callback": "action.callback_kind",
+    "callback_url": "action.callback_kind",
     "chain": "action.flow",
     "chord": "action.flow",
     "command": "action.own_command",

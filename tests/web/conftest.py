@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from timeball.web.scopes import GRANTABLE
 NEW = {scope: Token.new(scope.value, [scope]) for scope in GRANTABLE}
 TEXTS = {scope: text for scope, (_, text) in NEW.items()}
 TOKENS = [token for token, _ in NEW.values()]
+CALLBACK_KEY = "whsec_" + b64encode(b"a key of callbacks, for tests only").decode()
 
 
 def path_of(route: Route, **names: str) -> str:
@@ -28,6 +30,11 @@ def path_of(route: Route, **names: str) -> str:
         lambda found: names.get(found[1], str(UUID(int=1)) if found[1] == "batch" else "1"),
         route.path,
     )
+
+
+@pytest.fixture(autouse=True)
+def callback_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMEBALL_SECRET_CALLBACK", CALLBACK_KEY)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from timeball.action.registry import DEFAULT, OCCURRENCE_KEY, Kind, kind_of
 from timeball.action.uniqueness import unique_of
 from timeball.chance import new_uuid
 from timeball.core.batches import BATCH
+from timeball.core.callbacks import CALLBACK
 from timeball.core.payload import encode_args
 from timeball.core.records import (
     MAX_CRASHES_DEFAULT,
@@ -76,6 +77,8 @@ def job_spec(job: Callable[..., Any] | str | JobCall, arguments: dict[str, Any])
         job = job.kind.name
     kind = kind_named(job)
     options = {name: arguments[name] for name in OPTIONS & arguments.keys()}
+    if kind is not None and kind.name == CALLBACK:
+        _check_callback(options)
     args = options.pop("args", None)
     named = {name: value for name, value in arguments.items() if name not in OPTIONS}
     if args is not None and named:
@@ -224,6 +227,20 @@ def encoded(kind: Kind | None, args: object) -> str:
     if OCCURRENCE_KEY in args:
         raise UsageError(f"{OCCURRENCE_KEY} is reserved for schedules: use another name")
     return encode_args(dict(args))
+
+
+def _check_callback(given: Mapping[str, Any]) -> None:
+    if given.get("expires_at") is None:
+        raise UsageError(
+            "a callback does not wait for ever: write tb.callback(name, within_s=…), or pass "
+            "expires_at"
+        )
+    surplus = [name for name in ("after", "delay_s", "key", "run_at") if given.get(name)]
+    if surplus:
+        raise UsageError(
+            f"{', '.join(surplus)}: a callback waits for its call alone; pass that to the job "
+            "which comes after it"
+        )
 
 
 def _check_clash(kind: Kind, given: Iterable[str]) -> None:

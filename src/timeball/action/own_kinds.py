@@ -13,6 +13,7 @@ _HOMES: Final = {
     "timeball.command": "own_command",
     "timeball.sql": "sql_kind",
     "timeball.graph": "graph_kind",
+    "timeball.callback": "callback_kind",
 }
 """By name, the module of this package that defines it as `KIND`, loaded when it is needed."""
 

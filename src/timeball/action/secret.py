@@ -6,6 +6,8 @@ put there for jobs, because whoever submits a job may ask for any reference:
 - ``env:NAME`` is the variable ``TIMEBALL_SECRET_NAME`` of the worker's environment,
 - ``file:NAME`` is the file of that name in the folder that ``TIMEBALL_SECRETS`` names, else
   ``/run/secrets``; one line end behind the value is taken off,
+- ``callback:ADDRESS`` is the address of a callback with the proof that belongs to it; see
+  `timeball.action.callback_kind`,
 - any other provider is what the program has given to `Secret.provider`.
 """
 
@@ -16,9 +18,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 
+from timeball.action.callback_address import proof
+from timeball.action.webhook import key_of
 from timeball.errors import UsageError
 from timeball.observe.concealment import conceal
 
@@ -137,8 +142,47 @@ def _from_file(name: str) -> str:
     return value.removesuffix("\n").removesuffix("\r")
 
 
-_OWN: Final = ("env", "file")
-_PROVIDERS: Final[dict[str, Fetch]] = {"env": _from_environment, "file": _from_file}
+def callback_keys() -> list[str]:
+    """Return the keys of callbacks: the one by which addresses are made, and older ones.
+
+    Raises:
+        SecretUnavailable: There is none here, or one of them is no key.
+    """
+    name = "env:CALLBACK" if "TIMEBALL_SECRET_CALLBACK" in os.environ else "file:CALLBACK"
+    try:
+        keys = Secret(name).reveal().split()
+        for key in keys:
+            key_of(key)
+    except SecretUnavailable:
+        raise SecretUnavailable(
+            "the key of callbacks is not here: set TIMEBALL_SECRET_CALLBACK, the same for workers, "
+            "for `timeball serve` and for whoever makes addresses; `timeball callback key` makes one"
+        ) from None
+    except ValueError as error:
+        raise SecretUnavailable(f"{name}: {error}; `timeball callback key` makes one") from None
+    for key in keys:
+        conceal(key, name)
+    return keys
+
+
+def _of_callback(address: str) -> str:
+    try:
+        callback = UUID(address.rpartition("/")[2])
+    except ValueError:
+        raise SecretUnavailable(
+            "callback: does not end in the uuid of one: write what tb.callback_url returns"
+        ) from None
+    made = proof(callback_keys()[0], callback)
+    conceal(made, f"callback:{address}")  # also where an answer repeats only a part of it
+    return f"{address}/{made}"
+
+
+_PROVIDERS: Final[dict[str, Fetch]] = {
+    "env": _from_environment,
+    "file": _from_file,
+    "callback": _of_callback,
+}
+_OWN: Final = tuple(_PROVIDERS)
 
 
 def referring(value: Any) -> Any:

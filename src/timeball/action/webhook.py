@@ -37,7 +37,7 @@ def signed_headers(keys: Iterable[str], *, id_: str, at_s: float, body: bytes) -
         ValueError: A key is no key.
     """
     stamp = str(int(at_s))
-    signatures = (_signature(_key(key), id_, stamp, body) for key in keys)
+    signatures = (_signature(key_of(key), id_, stamp, body) for key in keys)
     return {
         "webhook-id": id_,
         "webhook-timestamp": stamp,
@@ -68,7 +68,7 @@ def verify(keys: Iterable[str], headers: Mapping[str, str], body: bytes, *, now_
         raise SignatureInvalid("webhook-timestamp is no number of seconds")
     if abs(now_s - int(stamp)) > TOLERANCE_S:
         raise SignatureInvalid(f"it was signed more than {TOLERANCE_S:g} s from now")
-    wanted = [_signature(_key(key), id_, stamp, body) for key in keys]
+    wanted = [_signature(key_of(key), id_, stamp, body) for key in keys]
     # Every pair is compared, so that the time taken says nothing about which one is right.
     matches = [
         hmac.compare_digest(one.encode(), other.encode("utf-8", "replace"))
@@ -84,7 +84,12 @@ def _signature(key: bytes, id_: str, stamp: str, body: bytes) -> str:
     return f"v1,{b64encode(hmac.digest(key, signed, sha256)).decode()}"
 
 
-def _key(text: str) -> bytes:
+def key_of(text: str) -> bytes:
+    """Return the bytes of a key that is given as ``whsec_`` and base64.
+
+    Raises:
+        ValueError: It is no key.
+    """
     try:
         key = b64decode(text.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):

@@ -18,6 +18,7 @@ from timeball.action.job_specs import (
     kind_named,
     settings_of,
 )
+from timeball.core.callbacks import CALLBACK
 from timeball.core.cron import Agenda, Gap, Overlap, Policy, Terms, agenda, load_zone, settled
 from timeball.core.misfire import Catchup
 from timeball.core.records import OverlapRuns, ScheduleSpec
@@ -56,6 +57,8 @@ def schedule_spec(
         options = {**job.options, **options, "args": job.args}
         job = job.kind.name
     kind = kind_named(job)
+    if kind is not None and kind.name == CALLBACK:
+        raise UsageError("a callback is no job for the clock: spawn it by one, with ctx.spawn")
     given = {key: value for key, value in options.items() if value is not None}
     unknown = given.keys() - SCHEDULE_OPTIONS
     if unknown:

@@ -58,6 +58,18 @@ def encode_args(args: dict[str, Any]) -> str:
     return text
 
 
+def encode_said(value: Any) -> str:
+    """Return the JSON text of a result that somebody outside has given.
+
+    Raises:
+        InvalidPayload: As in `encode_args`.
+    """
+    text = _encode_or_explain(value)
+    if len(text) > RESULT_MAX:
+        raise InvalidPayload(f"it takes {len(text):,} bytes and at most {RESULT_MAX:,} fit")
+    return text
+
+
 def decode_args(text: str) -> dict[str, Any]:
     """Return the arguments of a job as a dictionary.
 

@@ -16,6 +16,7 @@ from timeball.action.job_call import JobCall
 from timeball.action.kind import PRIORITY_MAX, Kind
 from timeball.action.parameters import Parameters
 from timeball.action.registry import DEFAULT
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import OURS, Rule, RuledOut
 from timeball.core.rate import COUNT_MAX, NS_PER_S, Rate
 from timeball.core.records import MAX_CRASHES_DEFAULT, PRIORITY_DEFAULT, Delivery
@@ -89,6 +90,10 @@ class Submission:
     ) -> tuple[Form, dict[str, Any], Mapping[str, Any]]:
         """Return the form of a job, its own arguments by name, and its options."""
         if isinstance(call, JobCall):
+            if call.kind.name == CALLBACK:
+                raise UsageError(
+                    "nobody can call this process: submit a callback by a client of tb.connect()"
+                )
             job, call = call, call.kind.call
             if args or kwargs.keys() - OPTIONS:
                 raise UsageError(f"{job.kind.name} has its arguments already: pass only options")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from starlette.requests import Request
 
+from timeball.action.callback_address import is_proof
+from timeball.action.secret import SecretUnavailable, callback_keys
 from timeball.web.problems import Problem
 from timeball.web.scopes import Scope, contained
 from timeball.web.sessions import COOKIE, Sessions
 from timeball.web.tokens import Token, Tokens
+
+_log = logging.getLogger(__name__)
 
 SAFE: Final = frozenset({"GET", "HEAD"})
 """Methods that change nothing."""
@@ -32,6 +38,7 @@ class Proof(StrEnum):
     BEARER = "bearer"  # a token, with the request
     SESSION = "session"
     LOCAL = "local"  # nobody but this machine's users can ask, and no token was set
+    ADDRESS = "address"  # the proof in the address of a callback
     NONE = "none"
 
 
@@ -67,9 +74,11 @@ class Gate:
         """Return who asks.
 
         Raises:
-            Problem: 401 without a token, 403 where it has not the scope or the page that asks is
-                not ours.
+            Problem: 401 without a token, 403 where it has not the scope, the page that asks is
+                not ours, or the address of a callback is forged.
         """
+        if scope is Scope.CALLBACK:
+            return _called(request)
         caller = self._caller(request)
         if scope not in caller.scopes:
             if caller.proof is Proof.NONE:
@@ -84,7 +93,7 @@ class Gate:
         return caller
 
     def _caller(self, request: Request) -> Caller:
-        origin = request.client.host if request.client else "socket"
+        origin = _origin(request)
         proof, token = self._shown(request)
         if token is not None:
             return Caller(token.name, contained(token.scopes), origin, proof)
@@ -100,6 +109,25 @@ class Gate:
             return Proof.BEARER, self.tokens.of(text) if len(text) <= _TOKEN_MAX else None
         cookie = request.cookies.get(COOKIE, "")
         return Proof.SESSION, self.sessions.token(cookie) if 0 < len(cookie) <= _TOKEN_MAX else None
+
+
+def _called(request: Request) -> Caller:
+    """Return who calls a callback; whoever knows its address may, from any page or program."""
+    name, given = (request.path_params[part] for part in ("callback", "proof"))
+    try:
+        proven = is_proof(callback_keys(), UUID(name), given)
+    except ValueError:  # no uuid at all
+        proven = False
+    except SecretUnavailable as error:
+        _log.error("a call cannot be taken: %s", error)
+        raise Problem(503, "no calls are taken here: the log says why") from None
+    if not proven:
+        raise Problem(403, "this is the address of no callback: call the one that was given, whole")
+    return Caller(f"callback {name}", frozenset({Scope.CALLBACK}), _origin(request), Proof.ADDRESS)
+
+
+def _origin(request: Request) -> str:
+    return request.client.host if request.client else "socket"
 
 
 def _is_local(request: Request) -> bool:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
+from timeball.core.callbacks import CALL
 from timeball.core.cron import Zone
 from timeball.core.records import Job
 from timeball.core.states import TERMINAL, Ending, State
@@ -146,6 +147,7 @@ def _why_not(job: Job) -> str:
         "key": "Another job of its key is under way.",
         "rate": "It waits for a permit: the rate limit is the bottleneck.",
         "no_worker": "No worker that lives knows its kind.",
+        CALL: "It waits for a call to its address, until it expires.",
     }
     if job.reason in reasons:
         return reasons[job.reason]

@@ -37,6 +37,7 @@ TITLES: Final = MappingProxyType(
         405: "Method not allowed",
         408: "The request took too long",
         409: "Conflict",
+        410: "Gone",
         413: "Too large",
         415: "Unsupported media type",
         421: "Unknown host",

@@ -170,7 +170,10 @@ def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
             operation_id=route.call.__name__,
             summary=(route.call.__doc__ or "").strip().splitlines()[0].rstrip("."),
             responses=_responses(route),
-            openapi_extra={"x-scope": route.scope.value, "security": [{"token": []}]},
+            openapi_extra={
+                "x-scope": route.scope.value,
+                "security": [] if route.scope is Scope.CALLBACK else [{"token": []}],
+            },
         )
 
 

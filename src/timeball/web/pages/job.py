@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from timeball.core.batches import BATCH
+from timeball.core.callbacks import CALLBACK
 from timeball.core.states import TERMINAL
 from timeball.web import life
 from timeball.web.api.jobs import Which, cancel, delete, revive
@@ -47,6 +48,7 @@ def show_one_job(request: Request, job: Which) -> Response:
         here="jobs",
         job=found,
         payload=payload,
+        called=found.kind == CALLBACK,
         now=now,
         over=over,
         turns=turns[::-1],

@@ -302,7 +302,8 @@ CREATE TABLE timeball.schedule (
     fired_at         timestamptz,           -- the latest occurrence that has run
     last_job         uuid,
     runs             bigint[] NOT NULL DEFAULT '{}',  -- its jobs that may not have ended, in order
-    queued           boolean NOT NULL DEFAULT false   -- whether one of them waits for another
+    queued           boolean NOT NULL DEFAULT false,  -- whether one of them waits for another
+    CONSTRAINT schedule_kind CHECK (kind <> 'timeball.callback')  -- which needs a deadline
 );
 CREATE INDEX schedule_due ON timeball.schedule (due_at, id) WHERE state = 'active';
 CREATE INDEX schedule_queued ON timeball.schedule (id) WHERE queued;
