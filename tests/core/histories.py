@@ -8,6 +8,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from timeball.core.batches import MEMBERS
+from timeball.core.callbacks import CALL, CALLBACK
 from timeball.core.dependencies import PARENT
 from timeball.core.history import (
     EndingRecord,
@@ -160,7 +161,7 @@ class Walk:
             EndingRecord(
                 self.turn,
                 ENDINGS.get((event, target), Ending.CANCELLED),
-                PARENT if event is Event.SKIP else MEMBERS if event is Event.JOIN else None,
+                {Event.SKIP: PARENT, Event.JOIN: MEMBERS, Event.CALL: CALL}.get(event),
                 granted and granted.worker,
                 granted.at if began and granted else None,
                 0.0,
@@ -179,8 +180,10 @@ class Walk:
     def history(self) -> JobHistory:
         asleep = self.state in INITIAL - {State.PENDING}
         rows = [*self.rows, held(self.turn, self.state)] if asleep else self.rows
+        called = any(isinstance(row, EndingRecord) and row.reason == CALL for row in rows)
         return job(
             *rows,
+            kind=CALLBACK if called else "mail.welcome",
             max_retries=self.max_retries,
             max_crashes=self.max_crashes,
             delivery=self.delivery,

@@ -75,8 +75,8 @@ def test_the_same_call_again_is_answered_the_same_and_another_is_refused(
         lambda uuid, made: (uuid, made + "A"),
         lambda uuid, made: (uuid, made[:-2] + ("AA" if made[-2:] != "AA" else "BB")),
         lambda uuid, made: (uuid, made.swapcase()),
-        lambda uuid, made: (uuid, "A" * 43),
-        lambda uuid, made: (uuid, "\u00e9"),
+        lambda uuid, _: (uuid, "A" * 43),
+        lambda uuid, _: (uuid, "\u00e9"),
         lambda uuid, _: (uuid, proof(OTHER_KEY, uuid)),
         lambda uuid, _: (uuid, proof(CALLBACK_KEY, UUID(int=1))),
         lambda _, made: (uuid4(), made),
@@ -186,7 +186,7 @@ def test_without_its_key_a_server_asks_to_be_called_later(
     else:
         monkeypatch.setenv("TIMEBALL_SECRET_CALLBACK", key)
     answer = called(app, path)
-    assert (answer.status, key or "CALLBACK" in answer.text) == (503, key or False)
+    assert (answer.status, "CALLBACK" in answer.text) == (503, False)
     assert handle.job().state is State.WAITING
 
 
@@ -212,7 +212,7 @@ def test_where_a_signature_is_asked_for_too_the_address_alone_is_not_enough(
 
 
 def test_the_page_of_a_callback_says_what_it_waits_for_and_shows_no_secret(
-    app: Any, admin: Browser, client: Client
+    admin: Browser, client: Client
 ) -> None:
     handle, path = asked(client)
     sender = client.submit(tb.http("POST", BASE, json={"to": tb.callback_url(BASE, handle)}))
@@ -232,9 +232,7 @@ def test_the_page_of_a_callback_says_what_it_waits_for_and_shows_no_secret(
     assert admin.send("POST", f"/api/v1/jobs/{handle.uuid}/revive").status == 409
 
 
-def test_a_callback_is_submitted_by_the_api_too_and_not_without_a_deadline(
-    app: Any, client: Client
-) -> None:
+def test_a_callback_is_submitted_by_the_api_too_and_not_without_a_deadline(app: Any) -> None:
     browser = Browser(app, TEXTS[Scope.SUBMIT])
     job: dict[str, Any] = {"kind": "timeball.callback", "args": {"name": "a"}}
     refused = browser.send("POST", "/api/v1/jobs", job)

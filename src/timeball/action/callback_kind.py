@@ -59,17 +59,13 @@ def _check(args: Mapping[str, Any]) -> None:
 KIND: Final = Kind(
     name=CALLBACK,
     call=_call,
-    parameters=Parameters(
-        accepted=frozenset({"name", "signed_by"}), required=frozenset({"name"})
-    ),
+    parameters=Parameters(accepted=frozenset({"name", "signed_by"}), required=frozenset({"name"})),
     check=_check,
     place=__name__,
 )
 
 
-def callback(
-    name: str, *, within_s: float, signed_by: Secret | Sequence[Secret] = ()
-) -> JobCall:
+def callback(name: str, *, within_s: float, signed_by: Secret | Sequence[Secret] = ()) -> JobCall:
     """Return a job that waits for one call to its address, for `submit` and `spawn`.
 
     No worker runs it. It succeeds with the JSON that the call brings as its result, in the

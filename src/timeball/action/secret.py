@@ -155,8 +155,9 @@ def callback_keys() -> list[str]:
             key_of(key)
     except SecretUnavailable:
         raise SecretUnavailable(
-            "the key of callbacks is not here: set TIMEBALL_SECRET_CALLBACK, the same for workers, "
-            "for `timeball serve` and for whoever makes addresses; `timeball callback key` makes one"
+            "the key of callbacks is not here: set TIMEBALL_SECRET_CALLBACK, the same for "
+            "workers, `timeball serve` and whoever makes addresses; `timeball callback key` makes "
+            "one"
         ) from None
     except ValueError as error:
         raise SecretUnavailable(f"{name}: {error}; `timeball callback key` makes one") from None

@@ -34,6 +34,7 @@ COMMANDS: Final = MappingProxyType(
         "serve": "Serve the dashboard and the API.",
         "submit": "Add a job.",
         "run": "Run one HTTP request or one command as a job.",
+        "callback": "Have jobs wait for a call from outside.",
         "jobs": "Look at jobs, follow them, cancel them.",
         "queues": "Look at queues, pause and resume them, and limit them.",
         "limits": "Say how many jobs of a key or a queue may be under way at once.",

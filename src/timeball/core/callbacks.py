@@ -1,8 +1,8 @@
 """Callbacks: external events on which jobs wait, each a job that no worker runs.
 
 A callback waits for one call from outside, and ends in the commit of that call with what was said
-in it as its result. Until then it can be cancelled, and at its deadline it is skipped, as any job is
-that has not begun by then. What waits for it comes after it like after any job.
+in it as its result. Until then it can be cancelled, and at its deadline it is skipped, as any job
+is that has not begun by then. What waits for it comes after it like after any job.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from timeball.core.batches import BATCH, MEMBERS, OPEN, Told, end_of
+from timeball.core.callbacks import CALL, CALLBACK
 from timeball.core.dependencies import PARENT, SPAWNED, Needs, Rule, Sentence, is_met, needs_of
 from timeball.core.history import EdgeRecord, EndingRecord, JobHistory
 from timeball.core.states import FINAL_STATE, Ending, State
@@ -71,6 +72,11 @@ def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> I
     )
     if FINAL_STATE[end.ending] is not wanted:
         yield f"turn {end.turn}, of a batch, ended {end.ending}, and its jobs say {wanted}"
+
+
+def by_itself(history: JobHistory, end: EndingRecord) -> bool:
+    """Return whether no worker had to end that turn: its edges have, or a call from outside."""
+    return end.reason in {PARENT, MEMBERS} or (history.kind, end.reason) == (CALLBACK, CALL)
 
 
 def backwards(history: JobHistory) -> Iterator[str]:

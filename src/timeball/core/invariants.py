@@ -16,9 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from timeball.core.batches import MEMBERS
-from timeball.core.callbacks import CALL, CALLBACK
-from timeball.core.dependencies import PARENT
-from timeball.core.edge_invariants import backwards, early, missed
+from timeball.core.edge_invariants import backwards, by_itself, early, missed
 from timeball.core.history import (
     EndingRecord,
     EntryRecord,
@@ -168,9 +166,7 @@ def transitions(job: Ledger) -> Iterator[str]:
 
 
 def _needs_grant(job: Ledger, end: EndingRecord) -> bool:
-    if (job.history.kind, end.reason, end.ending) == (CALLBACK, CALL, Ending.SUCCEEDED):
-        return False
-    return end.ending in _NEEDS_GRANT and end.reason not in {PARENT, MEMBERS}
+    return end.ending in _NEEDS_GRANT and not by_itself(job.history, end)
 
 
 def _sources(job: Ledger, turn: int) -> frozenset[State]:

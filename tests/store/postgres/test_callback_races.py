@@ -1,4 +1,4 @@
-"""A call that meets a deadline, a cancel or another call, stepped: exactly one ends the callback."""
+"""A call that meets a deadline, a cancel or another call, stepped: exactly one of them ends it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def expired(session: Session) -> Session:
 def pass_deadline(store: PostgresStore) -> None:
     """It is over for the one callback that there is."""
     with psycopg.connect(store.connections.dsn, autocommit=True) as connection:
-        connection.execute("UPDATE timeball.job SET expires_at = now() WHERE expires_at IS NOT NULL")
+        connection.execute(
+            "UPDATE timeball.job SET expires_at = now() WHERE expires_at IS NOT NULL"
+        )
         connection.execute("UPDATE timeball.held SET expires_at = now() WHERE reason = 'call'")
         connection.execute("UPDATE timeball.deadline SET look_at = now()")
 
