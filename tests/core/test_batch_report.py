@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from timeball.core import batch_report as core_batch_report
 from timeball.core.batch_report import attempts_of, batch_report, critical_path, record_of
 from timeball.core.batches import BATCH, Member, MemberAttempt, MemberEdge
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import Rule, RuledOut
 from timeball.core.makespan import Cause
 from timeball.core.states import Ending, State
@@ -64,6 +65,15 @@ def test_of_a_batch_that_has_not_begun_there_is_a_report() -> None:
     assert (report.makespan_ns, report.jobs, report.attempts) == (0, 1, 0)
     assert critical_path([member(1)]) == []
     assert batch_report([member(1, batch=True)]).jobs == 0
+
+
+def test_a_call_that_was_waited_for_is_no_attempt_and_no_job_of_the_report() -> None:
+    call = member(1)._replace(kind=CALLBACK)
+    members = [call, member(2, ran(0, 1)), member(3, ran(5, 1, queued_s=5), after=(1, 2))]
+    report = batch_report([*members, member(4, after=(1, 2, 3), batch=True)])
+    assert (report.jobs, report.attempts, report.states[State.SUCCEEDED]) == (2, 2, 2)
+    assert report.ledger.causes[Cause.DEPENDENCY] == 4_000_000_000
+    assert [each.id for each in critical_path(members)] == [2, 3]
 
 
 class Counted(int):

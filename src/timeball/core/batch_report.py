@@ -30,7 +30,7 @@ def batch_report(members: Sequence[Member]) -> BatchReport:
 
 def record_of(members: Sequence[Member]) -> BatchRecord[int]:
     """Return what is known of a batch in the form of a scheduler's own record."""
-    jobs = [member for member in members if not member.is_batch]
+    jobs = [member for member in members if member.is_run]
     attempts = attempts_of(jobs)
     slots = 1 + max((each.slot for each in attempts), default=0)
     return BatchRecord(
@@ -119,7 +119,7 @@ def _waited_for(
     for member in parents_first(found):
         parents = (edge.parent for edge in member.edges if edge.rule not in ONE_OF)
         every = (job for parent in parents for job in stands_for.get(parent, ()))
-        if member.is_batch:
+        if not member.is_run:
             stands_for[member.id] = list(every)
             continue
         stands_for[member.id] = [member.id]

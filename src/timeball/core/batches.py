@@ -166,6 +166,11 @@ class Member(NamedTuple):
         """Return whether it is a batch itself."""
         return self.kind == BATCH
 
+    @property
+    def is_run(self) -> bool:
+        """Return whether workers run it: it is neither a batch nor a callback."""
+        return self.kind not in {BATCH, CALLBACK}
+
 
 class ReopenAnswer(StrEnum):
     """What became of a wish to start jobs of a batch again."""
