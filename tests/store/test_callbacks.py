@@ -11,7 +11,7 @@ from tests.store.world import World, end
 
 from timeball.core.batches import failed_part
 from timeball.core.callbacks import CALL, CALLBACK, CallAnswer
-from timeball.core.dependencies import Rule
+from timeball.core.dependencies import Edge, EdgesAnswer, Rule
 from timeball.core.payload import decode_value
 from timeball.core.records import CancelAnswer, JobSpec
 from timeball.core.states import Ending, State
@@ -117,9 +117,11 @@ def test_what_was_called_or_is_not_waited_for_any_more_does_not_start_again(worl
 def test_no_operator_makes_a_job_of_a_callback(world: World) -> None:
     asked, _ = waiting(world)
     world.store.move(asked, queue=None, priority=7)
+    edges = [Edge(world.submit("other"), Rule.ALL_DONE)]
+    assert world.store.add_edges(asked, edges) is EdgesAnswer.REFUSED
     world.store.promote(10)
     world.worker(CALLBACK)
-    assert world.order(world.worker(CALLBACK)) == []
+    assert asked not in world.order(world.worker(CALLBACK))
     assert world.store.call_back(asked, "{}") is CallAnswer.ACCEPTED
 
 
