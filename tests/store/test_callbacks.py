@@ -16,7 +16,7 @@ from timeball.core.payload import decode_value
 from timeball.core.records import CancelAnswer, JobSpec
 from timeball.core.states import Ending, State
 from timeball.core.uniqueness import OnClash, Unique
-from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, ReviveAnswer, SnoozeAnswer
 
 
 def callback(world: World, within_s: float = 60) -> JobSpec:
@@ -119,6 +119,7 @@ def test_no_operator_makes_a_job_of_a_callback(world: World) -> None:
     world.store.move(asked, queue=None, priority=7)
     edges = [Edge(world.submit("other"), Rule.ALL_DONE)]
     assert world.store.add_edges(asked, edges) is EdgesAnswer.REFUSED
+    assert world.store.snooze(asked, world.later(9)) is SnoozeAnswer.WAITING
     world.store.promote(10)
     world.worker(CALLBACK)
     assert asked not in world.order(world.worker(CALLBACK))

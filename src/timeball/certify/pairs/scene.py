@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from timeball.certify.stage import Stage
 from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.batches import BATCH, batch_args
+from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import Edge, Rule, RuledOut
 from timeball.core.limits import Scope
 from timeball.core.rate import Rate
@@ -43,6 +44,11 @@ def batch_of(name: str, *members: str, is_open: bool = False) -> JobSpec:
         after=tuple(Edge(uuid_of(each), Rule.MEMBER) for each in members),
         ruled_out=RuledOut.RUN,
     )  # fmt: skip
+
+
+def called(name: str, expires_at: datetime) -> JobSpec:
+    """Return a callback of that name."""
+    return JobSpec(uuid=uuid_of(name), kind=CALLBACK, expires_at=expires_at)
 
 
 def decided(store: Store) -> Callable[[datetime, list[Schedule]], list[Firing]]:
@@ -160,6 +166,9 @@ class Scene:
             spec_of("is a child", after=parents),
             spec_of("in the batch"), spec_of("in mail", queue="mail"),
             batch_of("batch", "is a member", "in the batch", is_open=True),
+            called("is called", NOON + 60 * _MINUTE), called("is called late", NOON + 2 * _MINUTE),
+            spec_of("waits for calls", after=tuple(
+                Edge(uuid_of(each), Rule.ALL_DONE) for each in ("is called", "is called late"))),
         )  # fmt: skip
 
 

@@ -173,6 +173,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "cancel: scheduled": lambda store, _: store.cancel(uuid_of("is scheduled")),
     "cancel: waiting": lambda store, _: store.cancel(uuid_of("is a child")),
     "cancel: has a key": lambda store, _: store.cancel(uuid_of("has a key")),
+    "cancel: called": lambda store, _: store.cancel(uuid_of("is called")),
+    "call_back": lambda store, _: store.call_back(uuid_of("is called"), '"yes"'),
+    "call_back: otherwise": lambda store, _: store.call_back(uuid_of("is called"), '"no"'),
+    "call_back: late": lambda store, _: store.call_back(uuid_of("is called late"), '"yes"'),
     "register": lambda store, _: bool(
         store.register("new", kinds=[KIND], queues=["default"], lease_s=30.0)
     ),
