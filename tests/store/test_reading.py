@@ -82,11 +82,15 @@ def test_a_list_is_newest_first(world: World) -> None:
 
 
 def test_a_list_shows_what_was_asked_for(world: World) -> None:
-    for uuid, state in one_of_each(world).items():
+    states = one_of_each(world)
+    for uuid, state in states.items():
         assert [job.uuid for job in world.store.jobs(JobFilter(state=state))] == [uuid]
     odd = world.submit("b", queue="odd")
     assert ids(world, kind="b") == ids(world, queue="odd") == [world.job(odd).id]
     assert ids(world, kind="b", queue="default") == []
+    for state, (each, *_) in {state: ids(world, state=state) for state in states.values()}.items():
+        assert ids(world, state=state, from_id=each)[-1] == each
+        assert each not in ids(world, state=state, from_id=each + 1)
 
 
 def test_paging_loses_and_repeats_none_while_jobs_come_in(world: World) -> None:

@@ -100,6 +100,7 @@ ELSEWHERE = {
             "jobs_ended",
             "jobs_held",
             "jobs_running",
+            "horizon",
             "held_states",
         ),
         _READING,

@@ -178,8 +178,8 @@ class Client(Schedules, Operator, Batches, Limits, Queues):
         """Return a page of jobs, newest first.
 
         Args:
-            **only: `state`, `queue`, `kind`, `before_id` (the last id of the page before)
-                and `limit` (50).
+            **only: `state`, `queue`, `kind`, `before_id` (the last id of the page before),
+                `from_id` (how far back it looks) and `limit` (50).
         """
         return self.store.jobs(JobFilter(**only))
 

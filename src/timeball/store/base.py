@@ -101,6 +101,9 @@ class JobFilter:
     before_id: int | None = None
     """Only jobs older than this one: the last id of the page before."""
 
+    from_id: int | None = None
+    """Only this job and newer ones: the list looks no further back."""
+
     limit: int = 50
 
 

@@ -95,6 +95,7 @@ def _shown(row: Row, only: JobFilter) -> bool:
         and only.queue in {None, row.queue}
         and only.kind in {None, row.spec.kind}
         and (only.before_id is None or row.id < only.before_id)
+        and (only.from_id is None or row.id >= only.from_id)
     )
 
 

@@ -16,7 +16,7 @@ from timeball.core.states import Ending, State
 from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore
 
-PAGE = {"queue": None, "kind": None, "before_id": None, "limit": 50}
+PAGE = {"queue": None, "kind": None, "before_id": None, "from_id": None, "limit": 50}
 READS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("recent_endings", {"most": 500}),
     ("recent_failures", {"most": 500, "kinds": 8}),

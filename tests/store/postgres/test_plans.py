@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from tests.store.postgres.sessions import (
 )
 
 from timeball.core.records import Turn
+from timeball.store.base import JobFilter
 from timeball.store.postgres import PostgresStore
 
 FEW, MANY = 1_000, 20_000
@@ -93,7 +95,7 @@ def carried_out(dsn: str) -> Iterator[tuple[str, list[Plan]]]:
     run("get running", "get", {"uuid": turns[-1].uuid})
     run("get ended", "get", {"uuid": turns[0].uuid})
     run("expire", "expire", expire_of(worker))
-    run("list", "jobs", dict.fromkeys(("before_id", "queue", "kind", "state")) | {"limit": 20})
+    run("list", "jobs", asdict(JobFilter(limit=20)))
     explained.close()
     claim_all(store, worker_of(store))
     store.close()

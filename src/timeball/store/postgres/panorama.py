@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from timeball.core.states import Ending, State
 from timeball.store.postgres.connections import Connections
+from timeball.store.postgres.readers import list_of
 from timeball.store.postgres.sealing import opened_text, opened_value
 
 NEWEST_MAX: Final = 10_000
@@ -103,6 +104,11 @@ class Panorama:
         for state, minutes, count in self._run("recent_endings", most=NEWEST_MAX):
             found.setdefault(State(state), Counter())[max(0, minutes)] += count
         return found
+
+    def horizon(self, state: State | None, before_id: int | None) -> int | None:
+        """Return how far back a list of jobs in a state looks; None: to its end."""
+        found = self._run("horizon", list=list_of(state), before_id=before_id, most=NEWEST_MAX)
+        return found[0][0]  # type: ignore[no-any-return]  # of a row of one number
 
     def failures(self) -> list[Failures]:
         """Return of the newest failures which kinds they are of, and by what."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
@@ -55,10 +55,9 @@ def list_jobs(
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> Response:
     """List jobs, newest first."""
-    only = {"state": state, "queue": queue, "kind": kind, "before_id": before}
-    found = desk_of(request).look.jobs(limit=limit, **only)
+    only = {"state": state, "queue": queue, "kind": kind}
+    found, more = page_of(desk_of(request), only, limit=limit, before_id=before)
     payload = sees_payload(request)
-    more = found[-1].id if len(found) == limit else None
     return answer(JobPage(jobs=[job_out(job, payload=payload) for job in found], before=more))
 
 
@@ -178,6 +177,28 @@ def _accepted(given: str, job: Job, *, refused: bool) -> str:
     if refused:
         raise Problem(409, f"the job is {job.state}: {given}; nothing was changed")
     return str(given)
+
+
+def page_of(
+    desk: Desk, only: Mapping[str, Any], *, limit: int, before_id: int | None
+) -> tuple[list[Job], int | None]:
+    """Return a page of jobs, and before which id to ask for the next; None: there is none.
+
+    Where not every job fits, it looks at a bounded number of them: it may hold few, or none, and
+    yet not be the last.
+
+    Args:
+        desk: Where to look.
+        only: `state`, `queue` and `kind`, as `timeball.store.base.JobFilter` has them.
+        limit: Jobs of the page.
+        before_id: The last id of the page before.
+    """
+    some = any(value is not None for value in only.values())
+    horizon = desk.panorama.horizon(only.get("state"), before_id) if some else None
+    found = desk.look.jobs(limit=limit + 1, before_id=before_id, from_id=horizon, **only)
+    if len(found) > limit:
+        return found[:limit], found[limit - 1].id
+    return found, horizon
 
 
 def counted(desk: Desk) -> dict[State, int]:

@@ -11,7 +11,8 @@ from starlette.responses import RedirectResponse, Response
 
 from timeball.core.states import State
 from timeball.errors import JobNotFound
-from timeball.web.api.jobs import cancel, counted, delete, revive
+from timeball.store.postgres.panorama import NEWEST_MAX
+from timeball.web.api.jobs import cancel, counted, delete, page_of, revive
 from timeball.web.desk import desk_of
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
@@ -33,8 +34,7 @@ def show_jobs(request: Request) -> Response:
         return RedirectResponse(f"{base_of(request)}/jobs/{search.job}", 303)
     before = request.query_params.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None  # noqa: PLR2004 - of a bigint
-    found = desk.look.jobs(limit=PAGE + 1, before_id=before_id, **search.only)
-    more = urlencode({"q": text, "before": found[PAGE - 1].id}) if len(found) > PAGE else None
+    found, more = page_of(desk, search.only, limit=PAGE, before_id=before_id)
     return rendered(
         request,
         "jobs",
@@ -42,12 +42,13 @@ def show_jobs(request: Request) -> Response:
         here="jobs",
         query=text,
         faults=search.faults,
-        jobs=found[:PAGE],
+        jobs=found,
         counts=counted(desk),
         state=search.only.get("state"),
         rest=" ".join(word for word in text.split() if not word.startswith("state:")),
         first=before_id is None,
-        more=more,
+        more=more and urlencode({"q": text, "before": more}),
+        looked=NEWEST_MAX if more and len(found) < PAGE else None,
         now=desk.look.store.now(),
         states=list(State),
     )

@@ -54,7 +54,7 @@ CROSS JOIN LATERAL (
 GROUP BY place.queue
 UNION ALL
 SELECT place.queue, held.state, count(*), NULL
-FROM (SELECT * FROM timeball.held LIMIT p_most) AS held
+FROM (SELECT * FROM timeball.held ORDER BY held.job_id DESC LIMIT p_most) AS held
 JOIN place ON place.lane = held.lane
 GROUP BY place.queue, held.state;
 $function$;

@@ -1,4 +1,4 @@
--- Return how many jobs are held in each state, up to so many in all.
+-- Return of so many of the newest jobs that are held how many are in each state.
 SELECT first.state, count(*)
-FROM (SELECT held.state FROM timeball.held LIMIT %(most)s) AS first
+FROM (SELECT held.state FROM timeball.held ORDER BY held.job_id DESC LIMIT %(most)s) AS first
 GROUP BY first.state;

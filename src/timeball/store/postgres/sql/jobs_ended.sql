@@ -9,11 +9,14 @@ FROM (
     SELECT DISTINCT ended.job_id FROM timeball.ended
     WHERE ended.event IN ('failed', 'cancelled', 'skipped', 'expired')
       AND ended.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+      AND ended.job_id >= coalesce(%(from_id)s::bigint, 0)
     ORDER BY ended.job_id DESC
 ) AS found
+JOIN LATERAL (
+    SELECT job.kind FROM timeball.job WHERE job.id = found.job_id LIMIT 1
+) AS job ON %(kind)s::text IS NULL OR job.kind = %(kind)s
 CROSS JOIN LATERAL (SELECT * FROM timeball.jobs WHERE jobs.id = found.job_id LIMIT 1) AS jobs
 WHERE (%(queue)s::text IS NULL OR jobs.queue = %(queue)s)
-  AND (%(kind)s::text IS NULL OR jobs.kind = %(kind)s)
   AND jobs.state = %(state)s
 ORDER BY found.job_id DESC
 LIMIT %(limit)s;

@@ -7,13 +7,13 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, job
     jobs.expires_at, jobs.key
 FROM (
     SELECT held.job_id FROM timeball.held
-    WHERE held.state = %(state)s
+    WHERE held.state = %(state)s AND (%(kind)s::text IS NULL OR held.kind = %(kind)s)
       AND held.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+      AND held.job_id >= coalesce(%(from_id)s::bigint, 0)
     ORDER BY held.job_id DESC
 ) AS found
 CROSS JOIN LATERAL (SELECT * FROM timeball.jobs WHERE jobs.id = found.job_id LIMIT 1) AS jobs
 WHERE (%(queue)s::text IS NULL OR jobs.queue = %(queue)s)
-  AND (%(kind)s::text IS NULL OR jobs.kind = %(kind)s)
   AND jobs.state = %(state)s
 ORDER BY found.job_id DESC
 LIMIT %(limit)s;

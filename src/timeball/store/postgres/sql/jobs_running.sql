@@ -19,6 +19,7 @@ FROM (
     CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS turn (job_id, turn)
     WHERE worker.ended_at IS NULL
       AND turn.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
+      AND turn.job_id >= coalesce(%(from_id)s::bigint, 0)
       AND NOT EXISTS (
         SELECT FROM timeball.ended WHERE ended.job_id = turn.job_id AND ended.turn = turn.turn)
     ORDER BY turn.job_id DESC
