@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -18,8 +19,9 @@ from timeball.client import Client
 from timeball.core.notes import Line, Note
 from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
-from timeball.web import Scope, create_app
+from timeball.web import Scope, create_app, parts
 from timeball.web.app import ROUTES
+from timeball.web.pages import overview as pages_overview
 from timeball.web.sessions import COOKIE
 
 POISON = (
@@ -288,3 +290,27 @@ def test_templates_hold_no_script_and_no_style_of_their_own() -> None:
         text = each.read_text("utf-8")
         assert not re.search(r"\sstyle=|\son\w+=|<style|\|\s*safe", text), each.name
         assert text.count("<script") == (each.name == "base.html")
+
+
+def test_of_many_names_a_page_shows_a_part_and_the_next_goes_on_after_it(
+    client: Client, local: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PART", 3)
+    names = sorted(["a", "B", "ä", "b c", "&x", "z/1", ".."])
+    for name in names:
+        client.schedule(name, "k", queue=name, cron="@daily", tz="UTC")
+        client.submit("k", queue=name)
+        client.limit(key=name, at_once=2)
+    for path, mark in (("/queues", "q-"), ("/schedules", "s-"), ("/limits", "l-key-")):
+        found: list[str] = []
+        following: str | None = path
+        while following:
+            told = local.get(following).text
+            found += [unescape(name) for name in re.findall(f'<tr id="{mark}([^"]*)"', told)]
+            more = re.search(r'rel="next" href="([^"]*)"', told)
+            following = more and unescape(more[1])
+        assert found == names, path
+    overview = local.get("/").text
+    assert overview.count('class="note"') == len(names)  # no worker serves any of them
+    monkeypatch.setattr(pages_overview, "_ALERTS", 2)
+    assert "and 5 more" in local.get("/").text

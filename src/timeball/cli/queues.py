@@ -24,7 +24,7 @@ def command() -> None:
 @utc_option
 @dsn_option
 def list_(*, as_json: bool, utc: bool, dsn: str | None) -> None:
-    """List queues with what waits and runs in them. Counting ends at 10,000."""
+    """List queues with what waits and runs in them. Counting ends at 10,000, or earlier."""
     with opened(dsn) as client:
         found = client.queues()
     if as_json:
@@ -83,12 +83,10 @@ def _number(text: str, option: str) -> int | None:
 
 
 def _cells(queue: Queue, *, utc: bool) -> tuple[Any, ...]:
-    from timeball.core.queues import COUNT_MAX
-
     counts = (queue.pending, queue.held, queue.running)
     return (
         queue.name,
-        *(f"{count:,}{'+' if count == COUNT_MAX else ''}" for count in counts),
+        *(f"{count:,}{'+' if count == queue.counted_to else ''}" for count in counts),
         "" if queue.oldest_s is None else f"{max(0.0, queue.oldest_s):,.0f} s",
         *("" if limit is None else f"{limit:,}" for limit in (queue.at_once, queue.max_depth)),
         shown(queue.paused_at, utc=utc),

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 COUNT_MAX: Final = 10_000
 """Where counting the jobs of one queue ends: a look at a queue of millions must be cheap."""
 
+COUNT_BUDGET: Final = 20_000
+"""Of this many queues share: where there are many, counting ends earlier, but not before 100."""
+
 QUEUE_PAUSED: Final = "paused"
 """Why a job is pending and not granted: its queue is paused."""
 
@@ -17,7 +20,7 @@ DEPTH_MAX: Final = 1_000_000
 
 
 class Queue(NamedTuple):
-    """One queue as it is now. Numbers of jobs end at `COUNT_MAX`: it means so many or more."""
+    """One queue as it is now. Numbers of jobs end at `counted_to`: it means so many or more."""
 
     name: str
     pending: int
@@ -39,6 +42,9 @@ class Queue(NamedTuple):
 
     max_depth: int | None = None
     """Beyond how many pending and held jobs a submission is refused; None: no limit."""
+
+    counted_to: int = COUNT_MAX
+    """Where counting jobs ended: at `COUNT_MAX`, or earlier where there are many queues."""
 
 
 class MoveAnswer(StrEnum):

@@ -11,6 +11,10 @@ from timeball.errors import TimeballError
 from timeball.store.postgres.connections import Connections
 
 LOOK_S: Final = 1.0
+
+_BUDGET: Final = 4_000
+"""Jobs that are counted at each look: of changes further back in a queue other marks tell."""
+
 BEAT_S: Final = 15.0
 """So often something is said, so that what stands between keeps the connection."""
 
@@ -93,8 +97,8 @@ class Tide:
         return self._moved and self._moved[1]
 
     def _marks(self) -> list[Any]:
-        queues = [row[:4] + row[5:] for row in self._connections.run("queues", most=COUNT_MAX)]
-        return [*queues, *self._connections.run("marks")]
+        queues = self._connections.run("queues", most=COUNT_MAX, budget=_BUDGET)
+        return [*(row[:4] + row[5:] for row in queues), *self._connections.run("marks")]
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:

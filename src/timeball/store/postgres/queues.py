@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from timeball.core.queues import COUNT_MAX, Queue
+from timeball.core.queues import COUNT_BUDGET, COUNT_MAX, Queue
 from timeball.core.upkeep import MoveAnswer, SnoozeAnswer
 from timeball.store.postgres.connections import Run
 
@@ -69,4 +69,4 @@ class PostgresQueues(ABC):
 
     def queues(self) -> list[Queue]:
         """See `Queueing.queues`."""
-        return [Queue(*row) for row in self._run("queues", most=COUNT_MAX)]
+        return [Queue(*row) for row in self._run("queues", most=COUNT_MAX, budget=COUNT_BUDGET)]

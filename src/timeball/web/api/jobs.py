@@ -64,9 +64,8 @@ def list_jobs(
 @routes.get("/api/v1/counts", Scope.READ, gives=Counts)
 def count_jobs(request: Request) -> Response:
     """Count jobs by their states, up to a bound."""
-    counts = counted(desk_of(request))
-    capped = [state for state, count in counts.items() if count >= COUNT_MAX]
-    return answer(Counts(counts=counts, newest=NEWEST_MAX, capped=capped))
+    counts, capped = counted(desk_of(request))
+    return answer(Counts(counts=counts, newest=NEWEST_MAX, capped=sorted(capped)))
 
 
 @routes.get("/api/v1/jobs/{job}", Scope.READ, gives=JobDetail, also=(404,))
@@ -201,20 +200,28 @@ def page_of(
     return found, horizon
 
 
-def counted(desk: Desk) -> dict[State, int]:
-    """Return how many jobs are in each state; those that have ended among the newest only."""
-    found = waiting(desk, desk.look.queues())
+def counted(desk: Desk) -> tuple[dict[State, int], set[State]]:
+    """Return how many jobs are in each state, and in which there are so many or more.
+
+    Those that have ended are counted among the newest only.
+    """
+    found, capped = waiting(desk, desk.look.queues())
     for state, minutes in desk.panorama.endings().items():
         found[state] = minutes.total()
-    return {state: found[state] for state in State}
+        if found[state] >= NEWEST_MAX:
+            capped.add(state)
+    return {state: found[state] for state in State}, capped
 
 
-def waiting(desk: Desk, queues: Sequence[Queue]) -> Counter[State]:
-    """Return how many jobs are in each state that no job ends in, up to a bound."""
+def waiting(desk: Desk, queues: Sequence[Queue]) -> tuple[Counter[State], set[State]]:
+    """Return how many jobs are in each state that no job ends in, and of which there are more."""
     found = desk.panorama.held()
     found[State.PENDING] += sum(queue.pending for queue in queues)
     found[State.RUNNING] = sum(queue.running for queue in queues)
-    return Counter({state: min(count, COUNT_MAX) for state, count in found.items()})
+    capped = {state for state, count in found.items() if count >= COUNT_MAX}
+    if any(queue.pending >= queue.counted_to for queue in queues):
+        capped.add(State.PENDING)
+    return Counter({state: min(count, COUNT_MAX) for state, count in found.items()}), capped
 
 
 def job_out(job: Job, *, payload: bool) -> JobOut:

@@ -182,7 +182,7 @@ class Counts(Model):
 
 
 class QueueOut(Model):
-    """A queue. Numbers of jobs end at 10,000."""
+    """A queue. Numbers of jobs end at `counted_to`: it means so many or more."""
 
     name: str
     pending: int
@@ -193,6 +193,7 @@ class QueueOut(Model):
     paused_by: str | None
     at_once: int | None
     max_depth: int | None
+    counted_to: int = Field(description="10,000; less where there are many queues")
 
 
 class QueueList(Model):

@@ -34,6 +34,7 @@ def show_jobs(request: Request) -> Response:
         return RedirectResponse(f"{base_of(request)}/jobs/{search.job}", 303)
     before = request.query_params.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None  # noqa: PLR2004 - of a bigint
+    counts, capped = counted(desk)
     found, more = page_of(desk, search.only, limit=PAGE, before_id=before_id)
     return rendered(
         request,
@@ -43,7 +44,8 @@ def show_jobs(request: Request) -> Response:
         query=text,
         faults=search.faults,
         jobs=found,
-        counts=counted(desk),
+        counts=counts,
+        capped=capped,
         state=search.only.get("state"),
         rest=" ".join(word for word in text.split() if not word.startswith("state:")),
         first=before_id is None,

@@ -11,6 +11,7 @@ from timeball.core.limits import AT_ONCE_DEFAULT, Limit
 from timeball.core.limits import Scope as LimitScope
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of
+from timeball.web.parts import part_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import rendered
@@ -22,12 +23,14 @@ routes = Routes()
 def show_limits(request: Request) -> Response:
     """Show every limit that was set."""
     found = desk_of(request).look.limits()
+    part = part_of(request, found, lambda limit: f"{limit.scope} {limit.name}")
     return rendered(
         request,
         "limits",
         title="Limits",
         here="limits",
-        limits=[(limit, _used(limit)) for limit in found],
+        part=part,
+        limits=[(limit, _used(limit)) for limit in part.rows],
         default=AT_ONCE_DEFAULT,
     )
 

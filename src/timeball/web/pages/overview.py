@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from timeball.core.limits import Limit
 from timeball.core.limits import Scope as LimitScope
-from timeball.core.queues import COUNT_MAX, Queue
+from timeball.core.queues import Queue
 from timeball.core.records import Schedule
 from timeball.core.states import TERMINAL, State
-from timeball.store.postgres.panorama import WorkerRecord
+from timeball.store.postgres.panorama import NEWEST_MAX, WorkerRecord
 from timeball.web.api.jobs import waiting
 from timeball.web.api.schedules import upcoming
 from timeball.web.charts import area, spark
@@ -40,6 +40,8 @@ _SLOW_S: Final = 5.0
 """A queue whose rate lets its jobs start within less time is no news."""
 
 _RECENT: Final = 8
+_FULLEST: Final = 8
+_ALERTS: Final = 12
 
 
 class Tile(NamedTuple):
@@ -71,6 +73,11 @@ def show_overview(request: Request) -> Response:
     starts = desk.panorama.starts()
     known = starts.per_second[len(starts.per_second) - starts.known :]
     alive = [worker for worker in workers if worker.ended_at is None]
+    alerts = [
+        *_of_queues(queues, alive),
+        *_of_rates(queues, desk.look.limits()),
+        *_of_others(schedules, alive),
+    ]
     return rendered(
         request,
         "overview",
@@ -78,12 +85,10 @@ def show_overview(request: Request) -> Response:
         here="",
         now=now,
         tiles=_tiles(desk, queues),
-        alerts=[
-            *_of_queues(queues, alive),
-            *_of_rates(queues, desk.look.limits()),
-            *_of_others(schedules, alive),
-        ],
-        queues=queues,
+        alerts=alerts[:_ALERTS],
+        unsaid=len(alerts[_ALERTS:]),
+        queues=len(queues),
+        fullest=_fullest(queues),
         workers=len(alive),
         slots=sum(worker.running for worker in alive),
         chart=area(known, label=f"Attempts that began in each of the last {len(known)} seconds"),
@@ -95,8 +100,14 @@ def show_overview(request: Request) -> Response:
     )
 
 
+def _fullest(queues: Sequence[Queue]) -> list[Queue]:
+    """Return the queues with most jobs, by name: their rows stay where they are."""
+    found = nlargest(_FULLEST, queues, key=lambda queue: queue.pending + queue.held + queue.running)
+    return sorted(found, key=lambda queue: queue.name)
+
+
 def _tiles(desk: Desk, queues: Sequence[Queue]) -> list[Tile]:
-    standing = waiting(desk, queues)
+    standing, capped = waiting(desk, queues)
     endings = desk.panorama.endings()
     tiles = []
     for state in State:
@@ -104,7 +115,13 @@ def _tiles(desk: Desk, queues: Sequence[Queue]) -> list[Tile]:
         count = minutes.total() if state in TERMINAL else standing[state]
         line = [minutes[ago] for ago in range(_MINUTES - 1, -1, -1)] if state in TERMINAL else None
         tiles.append(
-            Tile(state, count, count >= COUNT_MAX, line and spark(line), _HINTS.get(state, ""))
+            Tile(
+                state,
+                count,
+                state in capped or count >= NEWEST_MAX,
+                line and spark(line),
+                _HINTS.get(state, ""),
+            )
         )
     return tiles
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from timeball.core.queues import COUNT_MAX
 from timeball.web.addresses import named
 from timeball.web.api.queues import pause, resume
 from timeball.web.desk import desk_of
+from timeball.web.parts import part_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import changing, rendered
@@ -30,7 +32,8 @@ def show_queues(request: Request) -> Response:
         "queues",
         title="Queues",
         here="queues",
-        queues=queues,
+        counted_to=min((queue.counted_to for queue in queues), default=COUNT_MAX),
+        part=part_of(request, queues, lambda queue: queue.name),
         served=served,
         most=most or 1,
         now=desk.look.store.now(),

@@ -18,6 +18,7 @@ from timeball.web import month
 from timeball.web.addresses import Name, named, segment
 from timeball.web.api.schedules import HISTORY, pause, resume, run, upcoming
 from timeball.web.desk import desk_of, sees_payload
+from timeball.web.parts import part_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import base_of, changing, rendered
@@ -38,14 +39,16 @@ def show_schedules(request: Request) -> Response:
     found, now = desk.look.schedules(), desk.look.store.now()
     zones = sorted({each.spec.tz for each in found})
     strip = _strip(request, zones, now)
+    part = part_of(request, found, lambda each: each.spec.name)
     return rendered(
         request,
         "schedules",
         title="Schedules",
         here="schedules",
-        schedules=[(each, _said(each)) for each in found],
+        part=part,
+        schedules=[(each, _said(each)) for each in part.rows],
         now=now,
-        drawn=strip and drawn(strip, _rows(found), now=now),
+        drawn=strip and drawn(strip, _rows(part.rows), now=now),
         **_days(strip, zones),
     )
 
