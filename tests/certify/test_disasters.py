@@ -5,22 +5,26 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import pytest
 
-from timeball.certify.disasters import away, crowded, failover, fitful, full, links
+from timeball.certify.disasters import aged, away, crowded, failover, fitful, full, links
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
 from timeball.certify.faults import Misfortune, failures
 from timeball.certify.link import Way, linked
+from timeball.certify.mutants.defects import InFunction
 from timeball.certify.runner import Order, certify
-from timeball.certify.scenario import Scenario, Skipped, Status
+from timeball.certify.scenario import Outcome, Scenario, Skipped, Status
 from timeball.certify.stage import Stage, Terms
 from timeball.certify.volume import volume
 from timeball.errors import StoreUnavailable
 from timeball.store.postgres import PostgresStore
+
+LANE = "PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);"
 
 
 def attempts(*times: tuple[int, int]) -> list[Effect]:
@@ -97,6 +101,32 @@ def test_the_first_statement_of_a_name_fails_and_its_transaction_with_it(
     met = failures(tmp_path)
     assert {met["a", "40001"], met["b", "40001"]} == {1}
     assert met.total() < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "wide"), [(0, False), (5, True)])
+def test_a_claim_that_looks_at_what_has_died_is_seen_by_its_pages(
+    server: str, tmp_path: Path, *, times: int, wide: bool
+) -> None:
+    looks = InFunction("claim", LANE, "PERFORM count(*) FROM timeball.held; " * times + LANE)
+
+    def run(stage: Stage) -> Outcome:
+        with closing(PostgresStore(stage.dsn)) as store:
+            ledger = aged.Ledger(stage, store)
+            before = ledger.pages()
+            with aged.snapshot(stage):
+                ledger.load(1_000)
+                met = ledger.pages() > aged.RATIO * before
+            store.retire(ledger.worker)
+        return Outcome(expected={"wide": wide}, observed={"wide": met}, witness={"claims": 1})
+
+    part = Scenario(id="T", title="a part of X13", run=run, invariants=("I3",))
+
+    def change(connection: Any) -> None:
+        connection.execute(looks.changed())
+
+    (result,) = certify(Order(scenarios=(part,), out=tmp_path, dsn=server, changes=(change,)))
+    assert (result.status, result.failed) == (Status.PASSED, ())
 
 
 def test_a_full_disk_takes_nothing_until_it_is_freed(tmp_path: Path) -> None:

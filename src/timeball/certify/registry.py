@@ -7,6 +7,7 @@ from typing import Final
 
 from timeball.certify import stepped
 from timeball.certify.disasters import (
+    aged,
     away,
     crowded,
     failover,
@@ -48,6 +49,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     crowded.X10,
     full.X11,
     fitful.X12,
+    aged.X13,
     stuck.X14,
     poison.X17,
     PAIRS,

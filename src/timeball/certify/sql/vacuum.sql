@@ -1,2 +1,2 @@
--- Clear away what many rows that were deleted have left, for a scan looks at it.
-VACUUM;
+-- Remove what has died, as far as nobody may still see it.
+VACUUM (ANALYZE);
