@@ -19,6 +19,7 @@ from timeball.chance import now
 from timeball.client import Client
 from timeball.core.payload import RESULT_MAX
 from timeball.core.states import State
+from timeball.errors import UsageError
 from timeball.web import Scope
 from timeball.web.guard import BODY_MAX
 
@@ -188,6 +189,21 @@ def test_without_its_key_a_server_asks_to_be_called_later(
     answer = called(app, path)
     assert (answer.status, "CALLBACK" in answer.text) == (503, False)
     assert handle.job().state is State.WAITING
+
+
+def test_what_the_server_itself_cannot_keep_is_to_be_called_again(
+    app: Any, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> str:
+        raise UsageError("the seal toy has failed: out of order")
+
+    handle, path = asked(client)
+    with monkeypatch.context() as patched:
+        patched.setattr("timeball.store.postgres.calls.closed", broken)
+        answer = called(app, path)
+        assert (answer.status, "seal" in answer.text) == (503, False)
+    assert handle.job().state is State.WAITING
+    assert called(app, path).status == 200
 
 
 def test_where_a_signature_is_asked_for_too_the_address_alone_is_not_enough(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 from uuid import UUID
 
@@ -15,13 +16,14 @@ from timeball.chance import now
 from timeball.core.callbacks import CALLBACK, CallAnswer
 from timeball.core.payload import RESULT_MAX, encode_said
 from timeball.core.records import Job
-from timeball.errors import JobNotFound
+from timeball.errors import JobNotFound, UsageError
 from timeball.web.api.models import Answered, answer
 from timeball.web.desk import Desk, desk_of
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 
+_log = logging.getLogger(__name__)
 routes = Routes("callbacks")
 
 _PROBLEMS: Final = {
@@ -45,7 +47,11 @@ async def call_back(request: Request, callback: UUID) -> Response:
         raise Problem(413, f"a call may say {RESULT_MAX:,} bytes: say where the rest is")
     await run_in_threadpool(_check_signature, desk, callback, request, body)
     said = encode_said(await request.json()) if body.strip() else None
-    given = await run_in_threadpool(desk.client.store.call_back, callback, said)
+    try:
+        given = await run_in_threadpool(desk.client.store.call_back, callback, said)
+    except UsageError as error:  # a mistake of ours, such as a seal: who calls is to try again
+        _log.error("a call cannot be kept: %s", error)
+        raise Problem(503, "the call cannot be kept here: call again") from None
     if given in _PROBLEMS:
         raise Problem(*_PROBLEMS[given])
     return answer(Answered(answer=given))
