@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from timeball.cli import times
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.output import shown, utc_option, write
 from timeball.errors import JobNotFound, UsageError
@@ -47,6 +46,8 @@ def snooze(
     Never sooner than they would have. They line up at the back then, and it costs no retry. ID: a
     uuid, the beginning of one, or a number.
     """
+    from timeball.cli import times
+
     if (until is None) == (lasting is None):
         raise UsageError("snooze until when? write --until INSTANT or --for DURATION")
     at = times.instant(until) if until else None
