@@ -86,7 +86,7 @@ ELSEWHERE = {
     "call_back": "a server's; a lost answer to it is asked for again",
     **dict.fromkeys(("batch", "batches", "batch_left", "batch_members"), _READING),
     **dict.fromkeys(("get", "jobs", "counts", "ended", "deleted", "depths"), _READING),
-    **dict.fromkeys(("limits", "queues", "now", "cron_lag"), _READING),
+    **dict.fromkeys(("limits", "rates", "queues", "now", "cron_lag"), _READING),
     **dict.fromkeys(("leases", "parents", "logs"), _READING),
     **dict.fromkeys(("begin_reading", "recent_endings", "recent_failures"), _READING),
     **dict.fromkeys(

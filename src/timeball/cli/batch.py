@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a command imports what it needs when it runs
     from timeball import AsyncScheduler, Rate, Scheduler
     from timeball.cli.batch_run import Run
     from timeball.core.batches import Member
+    from timeball.core.report import BatchReport
 
 _FAILED: Final = 1
 _VIOLATED: Final = 7
@@ -104,14 +105,15 @@ def gantt(which: str, *, svg: Path, dsn: str | None) -> None:
         return
     with opened(dsn) as client:
         batch = found(client, which)
-        run = _stored_run(batch.state().name or str(batch.uuid), batch.members())
+        name, members = batch.state().name or str(batch.uuid), batch.members()
+        run = _stored_run(name, members, batch.report())
         svg.write_text(drawn(run), "utf-8")
 
 
-def _stored_run(name: str, members: Sequence[Member]) -> Run:
+def _stored_run(name: str, members: Sequence[Member], report: BatchReport) -> Run:
     """Return how a batch of the database was carried out."""
     from timeball.cli.batch_run import Run
-    from timeball.core.batch_report import batch_report, record_of
+    from timeball.core.batch_report import record_of
     from timeball.core.makespan import AttemptRecord
 
     kinds = {member.id: member.kind for member in members}
@@ -119,7 +121,7 @@ def _stored_run(name: str, members: Sequence[Member]) -> Run:
         AttemptRecord(f"{kinds[each.job]} {each.job}", *each[1:])
         for each in record_of(members).attempts
     ]
-    return Run.of(batch_report(members), records, name=name, rate=None)
+    return Run.of(report, records, name=name, rate=None)
 
 
 def _carried_out(

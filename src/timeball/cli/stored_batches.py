@@ -69,8 +69,8 @@ def show(*, batch_id: str, utc: bool, as_json: bool, dsn: str | None) -> None:
 
     with opened(dsn) as client:
         batch = found(client, batch_id)
-        state, members = batch.state(), batch.members()
-    report, path = batch_report(members), critical_path(members)
+        state, members, rates = batch.state(), batch.members(), client.store.rates()
+    report, path = batch_report(members, rates), critical_path(members)
     if as_json:
         ids = [str(each.uuid) for each in path]
         write_json({**_record(state), "report": report.as_dict(), "critical_path": ids})

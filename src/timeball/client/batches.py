@@ -154,9 +154,9 @@ class Batch:
         """Return makespan, floors, efficiency and success rates, as of a scheduler's batch.
 
         Of the attempts that have ended. The slots are as many as were in use at once, the limits
-        on starts are not known to it, and the clocks are the store's.
+        on starts those that have held all the time, and the clocks are the store's.
         """
-        return batch_report(self.members())
+        return batch_report(self.members(), self.client.store.rates())
 
     def critical_path(self) -> list[Member]:
         """Return the chain of jobs, each waiting for the one before, that took longest."""
@@ -194,13 +194,20 @@ class Batch:
         for uuid, is_batch in store.batch_left(self.uuid):
             if is_batch:
                 store.close_batch(uuid, stop=True)
-        # Looked at again: until it was closed somebody may have added some.
-        jobs = [uuid for uuid, is_batch in store.batch_left(self.uuid) if not is_batch]
-        for start in range(0, len(jobs), _CANCELLED_MAX):
-            part = jobs[start : start + _CANCELLED_MAX]
-            done = store.cancel_many(part)
-            answers[CancelAnswer.CANCELLED] += len(done)
-            answers.update(store.cancel(uuid) for uuid in part if uuid not in done)
+        # Looked at again and again: until it was closed somebody may have added some, and until it
+        # was told of its cancel a job may have spawned some.
+        seen: set[UUID] = set()
+        while jobs := [
+            uuid
+            for uuid, is_batch in store.batch_left(self.uuid)
+            if not is_batch and uuid not in seen
+        ]:
+            seen.update(jobs)
+            for start in range(0, len(jobs), _CANCELLED_MAX):
+                part = jobs[start : start + _CANCELLED_MAX]
+                done = store.cancel_many(part)
+                answers[CancelAnswer.CANCELLED] += len(done)
+                answers.update(store.cancel(uuid) for uuid in part if uuid not in done)
         return {answer: count for answer, count in answers.items() if count}
 
     def retry(self) -> int:

@@ -6,14 +6,17 @@ several machines, held to the store's: what they disagree about is no proof of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Final
 
 from timeball.core.batches import Member, parents_first
 from timeball.core.dependencies import ONE_OF
+from timeball.core.limits import Scope, StartRate, fitting
 from timeball.core.makespan import AttemptRecord, Cause, IdleSpan
+from timeball.core.rate import Rate
 from timeball.core.report import BatchRecord, BatchReport
 
 EDGES_MAX: Final = 200_000
@@ -23,13 +26,18 @@ _NS: Final = 1_000_000_000
 _NO_PROOF: Final = 1 << 62
 
 
-def batch_report(members: Sequence[Member]) -> BatchReport:
+def batch_report(members: Sequence[Member], rates: Iterable[StartRate] = ()) -> BatchReport:
     """Return the report on the jobs of a batch: those attempts that have ended."""
-    return BatchReport.of(record_of(members))
+    return BatchReport.of(record_of(members, rates))
 
 
-def record_of(members: Sequence[Member]) -> BatchRecord[int]:
-    """Return what is known of a batch in the form of a scheduler's own record."""
+def record_of(members: Sequence[Member], rates: Iterable[StartRate] = ()) -> BatchRecord[int]:
+    """Return what is known of a batch in the form of a scheduler's own record.
+
+    Args:
+        members: Its jobs, and batches in it.
+        rates: The limits on starts; those that did not hold from its first start on are left out.
+    """
     jobs = [member for member in members if member.is_run]
     attempts = attempts_of(jobs)
     slots = 1 + max((each.slot for each in attempts), default=0)
@@ -38,6 +46,7 @@ def record_of(members: Sequence[Member]) -> BatchRecord[int]:
         attempts=attempts,
         workers=slots,
         idle=_idle(jobs, attempts, slots),
+        limits=list(_limits(jobs, rates)),
         parents=_waited_for(members, attempts),
         clock_ns=_NO_PROOF,
     )
@@ -101,6 +110,31 @@ def critical_path(members: Iterable[Member]) -> list[Member]:
 
 def _ns(seconds: float) -> int:
     return round(seconds * _NS)
+
+
+def _limits(
+    jobs: Sequence[Member], rates: Iterable[StartRate]
+) -> Iterator[tuple[Rate, Collection[int]]]:
+    """Yield the limits on starts that held for the whole batch, with the jobs of each.
+
+    Of a name of keys with * each key has a limit of its own.
+    """
+    begun = [job for job in jobs if job.attempts]
+    first = min((each.queued_at for job in begun for each in job.attempts), default=0.0)
+    held = {(each.scope, each.name): each for each in rates}
+    names = [name for scope, name in held if scope is Scope.KEY]
+    subject: defaultdict[tuple[Scope, str, str], list[int]] = defaultdict(list)
+    for job in begun:
+        subject[Scope.KIND, job.kind, ""].append(job.id)
+        if job.queue is not None:
+            subject[Scope.QUEUE, job.queue, ""].append(job.id)
+        name = None if job.key is None else fitting(names, job.key)
+        if name is not None:
+            subject[Scope.KEY, name, str(job.key)].append(job.id)
+    for (scope, name, _), some in subject.items():
+        limit = held.get((scope, name))
+        if limit is not None and limit.since <= first:
+            yield limit.rate, some
 
 
 def _waited_for(

@@ -160,6 +160,13 @@ class Member(NamedTuple):
 
     edges: tuple[MemberEdge, ...]
     attempts: tuple[MemberAttempt, ...]
+    spawned: tuple[int, ...] = ()
+    """The jobs that it has added and waits for, or waited for."""
+
+    queue: str | None = None
+    """In which all its attempts were; None, where it was moved."""
+
+    key: str | None = None
 
     @property
     def is_batch(self) -> bool:

@@ -112,6 +112,16 @@ class Bound:
         """Return the bound in seconds, for people."""
         return self.ns / 1e9
 
+    def raised_to(self, part: Bound) -> Bound:
+        """Return this bound, each floor as high as that of a part of the attempts, if that is more.
+
+        What no schedule of a part can beat, no schedule of the whole can.
+        """
+        names = {*self.floors, *part.floors}
+        floors = {n: max(self.floors.get(n, 0), part.floors.get(n, 0)) for n in names}
+        most = max(self.approximation_ns, part.approximation_ns)
+        return _highest(floors, approximation_ns=most)
+
 
 def bound(
     jobs: Mapping[J, Chain],
@@ -144,7 +154,7 @@ def bound(
     if any(d < 0 for d in durations) or any(w < 0 for c in begun.values() for w in c.waits_ns):
         raise UsageError("a duration or a wait is negative: write nanoseconds, 0 or more")
     if not durations:
-        return Bound(ns=0, binding=Floor.LONGEST, floors=_ordered({}), approximation_ns=0)
+        return _highest({}, approximation_ns=0)
     weights = sorted(chain.weight for chain in begun.values() for _ in chain.durations_ns)
     offsets = _offsets(limit, weights)
     pace_ns = offsets[1] if offsets[1:] else 0
@@ -155,13 +165,18 @@ def bound(
         floors[Floor.ANCESTOR_START] = max(map(add, offsets, sorted(graph.rests, reverse=True)))
     if workers == 1 and limit is not None:
         floors[Floor.SERIAL_START] = _serial_start(durations, offsets, limit.gap_ns)
+    most = _approximation(durations, sum(weights), workers, limit)
+    return _highest(floors, approximation_ns=most)
+
+
+def _highest(floors: Mapping[Floor, int], *, approximation_ns: int) -> Bound:
     ordered = _ordered(floors)
-    binding = max(ordered, key=ordered.__getitem__)
+    binding = max(ordered, key=ordered.__getitem__, default=Floor.LONGEST)
     return Bound(
-        ns=ordered[binding],
+        ns=ordered.get(binding, 0),
         binding=binding,
         floors=ordered,
-        approximation_ns=_approximation(durations, sum(weights), workers, limit),
+        approximation_ns=approximation_ns,
     )
 
 

@@ -50,6 +50,18 @@ class Limit(NamedTuple):
     """How many may start in a time; None: this is not limited."""
 
 
+class StartRate(NamedTuple):
+    """How many may start in a time, and since when that has been so."""
+
+    scope: Scope
+    name: str
+    """Of a key; one that ends in * stands for each key that begins so."""
+
+    rate: Rate
+    since: float
+    """It holds for turns that were granted from then on, in epoch seconds on the store's clock."""
+
+
 class Holding(NamedTuple):
     """From when to when one turn counted against a limit."""
 

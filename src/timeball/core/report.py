@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from timeball.core.floors import Bound, StartLimit, bound
+from timeball.core.floors import Bound, Chain, StartLimit, bound
 from timeball.core.makespan import (
     AttemptRecord,
     IdleLedger,
@@ -50,6 +50,9 @@ class BatchRecord(Generic[J]):
     idle: Sequence[IdleSpan] = ()
     limit: StartLimit | None = None
     """The limit on starts that held for the whole batch, on the clock of the record."""
+
+    limits: Sequence[tuple[StartLimit, Collection[J]]] = ()
+    """Further limits on starts that held for the whole batch, each of some of its jobs."""
 
     parents: Mapping[J, Collection[J]] = field(default_factory=dict)
     """For each job those whose end it waited for; see `floors.bound`."""
@@ -132,7 +135,7 @@ class BatchReport:
         makespan_ns = span_of(attempts).length_ns
         chains = chains_of(attempts)
         assert chains.keys() <= record.states.keys(), "an attempt of a job that was not submitted"
-        least = bound(chains, workers=record.workers, limit=record.limit, parents=record.parents)
+        least = _least(record, chains)
         assert least.ns <= makespan_ns + record.clock_ns, (
             f"took {makespan_ns} ns, which {least.binding} does not allow below {least.ns} ns"
         )
@@ -215,6 +218,16 @@ class BatchReport:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+
+def _least(record: BatchRecord[J], chains: Mapping[J, Chain]) -> Bound:
+    """Return the bound of a batch: of all its jobs, and of those of each limit among them."""
+    least = bound(chains, workers=record.workers, limit=record.limit, parents=record.parents)
+    for limit, jobs in record.limits:
+        some = {job: chains[job] for job in jobs if job in chains}
+        part = bound(some, workers=record.workers, limit=limit)
+        least = least.raised_to(part)
+    return least
 
 
 def _count(states: Collection[State]) -> dict[State, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
-from timeball.core.limits import Holding, Limit, Scope
+from timeball.core.limits import Holding, Limit, Scope, StartRate
 from timeball.core.permits import Start
 from timeball.core.rate import Rate
 
@@ -91,6 +91,10 @@ class Limiting(Protocol):
 
     def limits(self) -> list[Limit]:
         """Return every limit that was set, by scope and name."""
+        ...
+
+    def rates(self) -> list[StartRate]:
+        """Return every limit on starts that holds now, by scope and name."""
         ...
 
     def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:

@@ -286,6 +286,9 @@ def _member(row: Row) -> Member:
             for turn, how in attempts
             if how.began_at is not None
         ),
+        spawned=tuple(sorted(job for job, tie in row.ties.items() if tie.spawned)),
+        queue=None if row.moved_to else row.spec.queue,
+        key=row.spec.key,
     )
 
 

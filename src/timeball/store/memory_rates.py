@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 
-from timeball.core.limits import Scope, fitting
+from timeball.core.limits import Scope, StartRate, fitting
 from timeball.core.permits import SETTLING_S, Law, Permits, Start
 from timeball.core.rate import Rate
 from timeball.store.limiting import Ask, Granted, Grants, Part, Spent
@@ -43,6 +43,12 @@ class MemoryRates(MemoryQueues):
             else:
                 since = self._clock() + timedelta(seconds=SETTLING_S)
                 self._rates[scope, name] = Law.of(rate), since
+
+    def rates(self) -> list[StartRate]:
+        """See `Store.rates`."""
+        with self._lock:
+            found = sorted(self._rates.items())
+            return [StartRate(*each, law.rate, at.timestamp()) for each, (law, at) in found]
 
     def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:
         """See `Store.permits`."""

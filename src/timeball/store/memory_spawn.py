@@ -128,6 +128,7 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         self._untie(row)
         for uuid in uuids:
             self._tie(row, uuid, known)
+        self._enroll(row, [self._ids[uuid] for uuid in uuids if uuid not in known])
         left = sum(tie.spawned and tie.decided_at is None for tie in row.ties.values())
         row.needs = Needs(left, 0, one_met=True)
         keys = self._free(row) | {spec.key for spec in specs if spec.key}
@@ -163,6 +164,18 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
         counts = uuid not in known and self._rows[job].state not in TERMINAL
         linked_at = self._clock() if counts else None
         row.ties[job] = Tie(uuid, Rule.ALL_DONE, linked_at, spawned=True)
+
+    def _enroll(self, row: Row, spawned: Sequence[int]) -> None:
+        """Have the batches that a job is in wait for what it has spawned."""
+        for batch in self._children[row.id]:
+            home = batch.ties[row.id]
+            if home.rule is not Rule.MEMBER or home.met is not None:
+                continue
+            for job in spawned:
+                if job not in batch.ties:
+                    batch.ties[job] = Tie(self._rows[job].spec.uuid, Rule.MEMBER, self._clock())
+                    self._children[job].append(batch)
+            batch.needs = needs_of(tie.rule for tie in batch.ties.values() if tie.met is None)
 
     def _check_cycle(self, row: Row, does: str, starts: Iterable[int]) -> None:
         came_from: dict[int, int] = dict.fromkeys(starts, 0)

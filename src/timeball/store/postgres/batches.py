@@ -126,7 +126,7 @@ def _line(id_: int, uuid: UUID, name: str, state: str, *rest: Any) -> BatchLine:
 
 def member_of(*row: Any) -> Member:
     """Return the member of a row of ``batch_members.sql``."""
-    id_, uuid, kind, state, turn, reason, ruled_out, name, edges, attempts = row
+    id_, uuid, kind, state, turn, reason, ruled_out, name, edges, attempts, spawned, *place = row
     return Member(
         id=id_,
         uuid=uuid,
@@ -141,4 +141,6 @@ def member_of(*row: Any) -> Member:
             MemberAttempt(turn, Ending(event), *instants)
             for turn, event, *instants in json.loads(attempts)
         ),
+        spawned=tuple(spawned),
+        **dict(zip(("queue", "key"), place, strict=False)),
     )

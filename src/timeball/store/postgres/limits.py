@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from timeball.core.limits import Holding, Limit, Scope
+from timeball.core.limits import Holding, Limit, Scope, StartRate
 from timeball.core.permits import Law, Start
 from timeball.core.rate import Rate
 from timeball.store.limiting import Ask, Granted, Grants, Part, Spent
@@ -40,6 +40,13 @@ class PostgresLimits:
         return [
             Limit(Scope(scope), name, at_once, used, Law(*law).rate if law[0] else None)
             for scope, name, at_once, used, *law in self._run("limits")
+        ]
+
+    def rates(self) -> list[StartRate]:
+        """See `Store.rates`."""
+        return [
+            StartRate(Scope(scope), name, Law(*law).rate, since)
+            for scope, name, since, *law in self._run("rates")
         ]
 
     def permits(self, asks: Sequence[Ask], spent: Sequence[Spent]) -> Grants:

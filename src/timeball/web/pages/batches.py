@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from timeball.core.batch_report import record_of
 from timeball.core.batches import BatchState, Member
+from timeball.core.limits import StartRate
 from timeball.core.report import BatchReport
 from timeball.core.states import TERMINAL, State
 from timeball.web import gantt, graph
@@ -77,13 +78,13 @@ def show_one_batch(request: Request, batch: UUID) -> Response:
         graph=graph.drawn(inside, base_of(request)),
         now=desk.look.store.now(),
         retryable=any(found.states[state] for state in (State.FAILED, State.CANCELLED)),
-        **_reported(found, members),
+        **_reported(found, members, desk.look.store.rates() if small else []),
     )
 
 
-def _reported(batch: BatchState, members: list[Member]) -> dict[str, Any]:
+def _reported(batch: BatchState, members: list[Member], rates: list[StartRate]) -> dict[str, Any]:
     """Return the report of a batch, and its picture; nothing where nothing has run."""
-    record = record_of(members) if batch.jobs and members else None
+    record = record_of(members, rates) if batch.jobs and members else None
     if record is None or not record.attempts:
         return {"report": None, "gantt": None}
     report = BatchReport.of(record)

@@ -55,6 +55,16 @@ BEGIN
     ON CONFLICT (child, parent) DO UPDATE
     SET rule = 'all_done', linked_at = NULL, decided_at = NULL, met = NULL, spawned = true;
 
+    -- What a job of a batch adds is in that batch, which cannot have ended: it waits for the job.
+    INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, joins, linked_at)
+    SELECT home.child, job.id, job.uuid, 'member', true, timeball.clock()
+    FROM timeball.dependency AS home
+    CROSS JOIN timeball.job
+    WHERE home.parent = p_job AND home.rule = 'member' AND home.decided_at IS NULL
+      AND job.id = ANY (p_spawned) AND job.id <> ALL (p_known)
+    ORDER BY home.child, job.id
+    ON CONFLICT (child, parent) DO NOTHING;
+
     INSERT INTO timeball.held (job_id, turn, state, lane, kind, key, reason, attempts, failures,
         crashes, all_left, one_left, one_met, lost)
     SELECT job.id, p_turn + 1, 'waiting', p_lane, job.kind, job.key, 'spawned',

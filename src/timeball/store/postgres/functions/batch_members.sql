@@ -1,10 +1,11 @@
 -- Return a batch, the batches in it and their jobs, each with its edges and with its turns that have
--- ended, by id and all of one snapshot. Of edges to jobs that a job has spawned `spawned` is true.
+-- ended, by id and all of one snapshot. A job that was moved has no queue.
 -- Plan: pinned to index probes, one job after the other; as a join it was one of n * n. The view
 -- of all jobs, which costs most, is asked only for those that neither are held nor have ended.
 CREATE OR REPLACE FUNCTION timeball.batch_members(p_batch bigint)
 RETURNS TABLE (id bigint, uuid uuid, kind text, state text, turn integer, reason text,
-    ruled_out text, name text, edges text, attempts text) LANGUAGE sql STABLE
+    ruled_out text, name text, edges text, attempts text, spawned bigint[], queue text, key text)
+LANGUAGE sql STABLE
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -40,7 +41,14 @@ SELECT job.id, job.uuid, job.kind, coalesce(held.state, last.state, jobs.state),
             ON first.lane = job.lane AND first.xid = job.xid AND first.job_id = job.id
             AND ended.turn = 1
         WHERE ended.job_id = job.id AND ended.began_at IS NOT NULL
-    )
+    ), array(
+        SELECT edge.parent FROM timeball.dependency AS edge
+        WHERE edge.child = job.id AND edge.spawned ORDER BY edge.parent
+    ), (
+        SELECT lane.queue FROM timeball.lane
+        WHERE lane.id = job.lane
+          AND NOT EXISTS (SELECT FROM timeball.moved WHERE moved.job_id = job.id)
+    ), job.key
 FROM member
 CROSS JOIN LATERAL (
     SELECT one.* FROM timeball.job AS one WHERE one.id = member.id OFFSET 0

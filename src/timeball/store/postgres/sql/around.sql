@@ -10,10 +10,10 @@ WITH RECURSIVE near (id) AS (
             SELECT * FROM timeball.dependency WHERE dependency.child = near.id
             ORDER BY dependency.child, dependency.parent LIMIT %(most)s
         ) AS edge
-        WHERE NOT edge.spawned AND (edge.rule <> 'member' OR edge.child = %(job)s)
+        WHERE edge.rule <> 'member' OR edge.child = %(job)s
         UNION ALL
         (SELECT open.child FROM timeball.dependency AS open
-         WHERE open.parent = near.id AND open.decided_at IS NULL AND NOT open.spawned
+         WHERE open.parent = near.id AND open.decided_at IS NULL
          ORDER BY open.parent, open.child LIMIT %(most)s)
         UNION ALL
         (SELECT home.child FROM timeball.dependency AS home

@@ -6,7 +6,11 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.state, jobs.turn, jobs.reason,
             ORDER BY edge.parent), '[]')::text
         FROM timeball.dependency AS edge
         WHERE edge.child = one.id AND edge.parent = ANY (%(jobs)s) AND NOT edge.spawned
-    ), '[]'
+    ), '[]', array(
+        SELECT edge.parent FROM timeball.dependency AS edge
+        WHERE edge.child = one.id AND edge.parent = ANY (%(jobs)s) AND edge.spawned
+        ORDER BY edge.parent
+    )
 FROM unnest(%(jobs)s::bigint[]) AS one (id)
 CROSS JOIN LATERAL (
     SELECT each.* FROM timeball.jobs AS each WHERE each.id = one.id OFFSET 0
