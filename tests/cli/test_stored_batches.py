@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.invoking import document, invoke, said
 from tests.store.batches import BAD, GOOD, batch, finish, job, submit
+from tests.store.test_spawn import awaiting
 from tests.store.world import World
 
 from timeball.cli.batch_graph import NODES_MAX, Graph, Node, dot, graph_of, svg
@@ -144,3 +145,14 @@ def test_a_batch_is_a_node_of_its_own(world: World) -> None:
     lines = said("batch", "graph", str(outer.uuid)).splitlines()
     assert sum("b (" in line for line in lines) >= 3
     assert BATCH not in "\n".join(lines)
+
+
+def test_what_a_job_has_spawned_comes_after_it_in_the_graph(world: World) -> None:
+    member = job(kind="split")
+    submit(world, member, batch(member))
+    worker = world.worker("split")
+    (turn,) = world.claim(worker)
+    world.store.spawn(worker, awaiting(turn, *(job(kind="part") for _ in range(3))))
+    lines = said("batch", "graph", "2").splitlines()
+    assert "  3 of part: pending after split (spawns)" in lines
+    assert 'label="3 of spawns"' in said("batch", "graph", "2", "--dot")

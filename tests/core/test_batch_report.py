@@ -13,7 +13,9 @@ from timeball.core.batch_report import attempts_of, batch_report, critical_path,
 from timeball.core.batches import BATCH, Member, MemberAttempt, MemberEdge
 from timeball.core.callbacks import CALLBACK
 from timeball.core.dependencies import Rule, RuledOut
+from timeball.core.limits import Scope, StartRate
 from timeball.core.makespan import Cause
+from timeball.core.rate import Rate
 from timeball.core.states import Ending, State
 
 START = 1_700_000_000.0
@@ -131,3 +133,53 @@ def test_no_slot_does_two_things_and_the_ledger_balances(drawn: list[tuple[float
     assert total == report.workers * report.makespan_ns
     assert all(ns >= 0 for ns in report.ledger.causes.values())
     assert record_of(members).workers <= max(1, len(drawn))
+
+
+# Limits on starts
+
+
+def rate(scope: Scope, name: str, since: float = 0.0) -> StartRate:
+    return StartRate(scope, name, Rate(1), START + since)
+
+
+def test_a_limit_on_starts_that_held_all_the_time_is_a_floor() -> None:
+    members = [member(n, ran(n, 0.1, queued_s=0)) for n in range(5)]
+    slow = batch_report(members)
+    assert slow.efficiency < 0.15
+    limited = batch_report(members, [rate(Scope.KIND, "a")])
+    assert limited.bound.ns == limited.makespan_ns == 4_100_000_000
+    assert limited.efficiency == 1.0
+    for other in (rate(Scope.KIND, "b"), rate(Scope.KIND, "a", since=1), rate(Scope.QUEUE, "q")):
+        assert batch_report(members, [other]).bound.ns == slow.bound.ns
+
+
+def test_of_a_limit_for_some_jobs_only_those_are_held_to_it() -> None:
+    members = [
+        member(n, ran(n // 2, 0.5, queued_s=0))._replace(
+            queue="q" if n % 2 else None, key="t-1" if n % 2 == 0 else "t-2"
+        )
+        for n in range(8)
+    ]
+    for each in (rate(Scope.QUEUE, "q"), rate(Scope.KEY, "t-*"), rate(Scope.KEY, "t-1")):
+        report = batch_report(members, [each])
+        assert report.bound.ns == report.makespan_ns == 3_500_000_000
+    assert batch_report(members, [rate(Scope.KIND, "a")]).efficiency == 1.0
+    assert record_of(members, [rate(Scope.KEY, "t-*"), rate(Scope.KEY, "t-2")]).limits == [
+        (Rate(1), [0, 2, 4, 6]),
+        (Rate(1), [1, 3, 5, 7]),
+    ]
+
+
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=12), st.integers(1, 4))
+def test_no_record_that_obeys_its_limits_is_faster_than_they_allow(
+    drawn: list[tuple[float, float]], count: int
+) -> None:
+    at, members = [0.0] * 2, []
+    for n, (ran_s, rest_s) in enumerate(drawn):
+        kind = n % 2
+        at[kind] += rest_s + 1 / count
+        members.append(member(n, ran(at[kind], ran_s))._replace(kind="ab"[kind]))
+    rates = [StartRate(Scope.KIND, kind, Rate(count, burst=1), 0.0) for kind in "ab"]
+    report = batch_report(members, rates)
+    assert report.bound.ns <= report.makespan_ns + 1_000
+    assert report.bound.ns >= batch_report(members).bound.ns

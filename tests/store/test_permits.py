@@ -357,3 +357,11 @@ def test_a_start_of_a_worker_that_died_is_on_record_where_it_is_known(world: Wor
     assert (proof.starts, proof.most) == (3, 3)
     (violation,) = rate_violations(world.store.starts())
     assert violation.invariant == "I8"
+
+
+def test_rates_are_told_with_since_when_they_hold(world: World) -> None:
+    world.store.limit(Scope.QUEUE, "q", 3)
+    world.store.limit_starts(Scope.KIND, "a", Rate(5, burst=2))
+    (found,) = world.store.rates()
+    assert found[:3] == (Scope.KIND, "a", Rate(5, burst=2))
+    assert found.since >= world.store.now().timestamp()

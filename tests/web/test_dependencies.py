@@ -148,3 +148,14 @@ def test_every_read_is_a_probe_of_an_index(direct: str) -> None:
         plans = plans + explained.run("around_jobs", {"jobs": near})[1]
     assert not {table for plan in plans for table in plan.scanned()} - {"lane", "queue"}
     assert max(plan.most_rows() for plan in plans) <= 100 * len(near)
+
+
+def test_what_a_job_has_spawned_is_drawn_after_it_and_named_in_the_table() -> None:
+    one, two = member(1)._replace(spawned=(2,)), member(2)
+    picture = graph.drawn([one, two], "")
+    assert picture is not None
+    assert picture.count('class="edge member"') == 1
+    assert "spawns" in picture
+    first, second = rows_of([one, two])
+    assert [(end.job.id, end.rule) for end in first.children] == [(2, "spawns")]
+    assert [(end.job.id, end.rule) for end in second.parents] == [(1, "spawns")]

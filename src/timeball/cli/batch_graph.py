@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 from xml.sax.saxutils import escape
 
-from timeball.core.batches import Member, parents_first
+from timeball.core.batches import Member, parents_first, with_spawners
 from timeball.core.dependencies import Rule
 from timeball.core.states import State
 from timeball.importers.crontab_line import harmless
@@ -62,15 +62,16 @@ class Graph:
 
     name: str
     nodes: Sequence[Node]
-    edges: Mapping[tuple[int, int, Rule], int]
+    edges: Mapping[tuple[int, int, str], int]
 
 
 def graph_of(members: Sequence[Member], name: str) -> Graph:
     """Return the graph of a batch."""
+    members = with_spawners(members)
     found = {member.id: member for member in members}
     layers: dict[int, int] = {}
     for member in parents_first(found):
-        parents = [layers[edge.parent] for edge in member.edges if edge.parent in found]
+        parents = [layers[edge.parent] for edge in member.edges if edge.parent in layers]
         layers[member.id] = 1 + max(parents, default=-1)
     groups: defaultdict[tuple[int, bool, str, State], list[Member]] = defaultdict(list)
     for member in members:
@@ -82,7 +83,7 @@ def graph_of(members: Sequence[Member], name: str) -> Graph:
         nodes.append(Node(number=number, layer=layer, label=label, state=state, jobs=len(alike)))
         number_of.update({member.id: number for member in alike})
     edges = Counter(
-        (number_of[edge.parent], number_of[member.id], edge.rule)
+        (number_of[edge.parent], number_of[member.id], edge.words)
         for member in members
         for edge in member.edges
         if edge.parent in found
@@ -99,7 +100,7 @@ def lines(graph: Graph) -> Iterator[str]:
     """Yield the graph in words: each node, and what it comes after."""
     for node in graph.nodes:
         after = [
-            f"{graph.nodes[parent].label}{'' if rule is Rule.ALL_SUCCESS else f' ({rule})'}"
+            f"{graph.nodes[parent].label}{'' if rule == Rule.ALL_SUCCESS else f' ({rule})'}"
             for parent, child, rule in sorted(graph.edges)
             if child == node.number
         ]
@@ -120,7 +121,7 @@ def dot(graph: Graph) -> str:
     return "\n".join([*rows, "}"]) + "\n"
 
 
-def _edge_words(rule: Rule, count: int) -> str:
+def _edge_words(rule: str, count: int) -> str:
     shown = "" if rule in {Rule.ALL_SUCCESS, Rule.MEMBER} else str(rule)
     return " ".join(filter(None, [f"{count:,} of" if count > 1 and shown else "", shown]))
 
@@ -163,7 +164,7 @@ def _curves(graph: Graph, places: Mapping[int, tuple[int, int]]) -> Iterator[str
         x, y, to_y = x + _WIDE, y + _HIGH // 2, to_y + _HIGH // 2
         half = (to_x - x) // 2
         told = escape(_edge_words(rule, count) or f"{count:,}")
-        kind = "member" if rule is Rule.MEMBER else "edge"
+        kind = "member" if rule in {Rule.MEMBER, "spawns"} else "edge"
         yield (
             f'<path class="{kind}" d="M{x} {y}C{x + half} {y} {to_x - half} {to_y} {to_x} {to_y}">'
             f"<title>{told}</title></path>"

@@ -129,6 +129,13 @@ class MemberEdge(NamedTuple):
     parent: int
     rule: Rule
     met: bool | None
+    spawns: bool = False
+    """For pictures only: that one has spawned the job, and waits for it; see `with_spawners`."""
+
+    @property
+    def words(self) -> str:
+        """What a picture calls it."""
+        return "spawns" if self.spawns else str(self.rule)
 
 
 class MemberAttempt(NamedTuple):
@@ -177,6 +184,20 @@ class Member(NamedTuple):
     def is_run(self) -> bool:
         """Return whether workers run it: it is neither a batch nor a callback."""
         return self.kind not in {BATCH, CALLBACK}
+
+
+def with_spawners(members: Iterable[Member]) -> list[Member]:
+    """Return members as pictures show them: each comes after the one that has spawned it."""
+    every = list(members)
+    by = {job: member.id for member in every for job in member.spawned}
+    return [
+        member._replace(
+            edges=(*member.edges, MemberEdge(by[member.id], Rule.ALWAYS, None, spawns=True))
+        )
+        if member.id in by
+        else member
+        for member in every
+    ]
 
 
 class ReopenAnswer(StrEnum):

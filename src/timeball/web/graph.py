@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from timeball.core.batches import Member, MemberEdge, parents_first
+from timeball.core.batches import Member, MemberEdge, parents_first, with_spawners
 from timeball.core.dependencies import Rule
 
 NODES_MAX: Final = 80
@@ -31,6 +31,7 @@ def drawn(
         most: How many to draw.
         here: The number of the one that it is about.
     """
+    members = with_spawners(members)
     found = {member.id: member for member in members}
     edges = [
         (edge, member.id) for member in members for edge in member.edges if edge.parent in found
@@ -67,7 +68,7 @@ def _places(members: Mapping[int, Member]) -> dict[int, tuple[float, float]]:
     """Return where each is drawn: right of all that it comes after, near the middle of them."""
     layer: dict[int, int] = {}
     for member in parents_first(members):
-        parents = [edge.parent for edge in member.edges if edge.parent in members]
+        parents = [edge.parent for edge in member.edges if edge.parent in layer]
         layer[member.id] = 1 + max((layer[parent] for parent in parents), default=-1)
     layers = defaultdict(list)
     for job, depth in layer.items():
@@ -93,12 +94,20 @@ def _edge(edge: MemberEdge, parent: tuple[float, float], child: tuple[float, flo
     line = Markup(
         '<path class="edge{5}" d="M{0:.1f},{1:.1f}C{2:.1f},{1:.1f} {2:.1f},{3:.1f} {4:.1f},{3:.1f}"'
         "><title>{6}</title></path>"
-    ).format(x1, y1, middle, y2, x2, " member" if edge.rule is Rule.MEMBER else "", edge.rule)
+    ).format(
+        x1,
+        y1,
+        middle,
+        y2,
+        x2,
+        " member" if edge.rule is Rule.MEMBER or edge.spawns else "",
+        edge.words,
+    )
     if edge.rule in _WORDLESS:
         return line
     return line + Markup(
         '<text class="rule-t" x="{:.1f}" y="{:.1f}" text-anchor="end">{}</text>'
-    ).format(x2 - 4, y2 - 5, edge.rule)
+    ).format(x2 - 4, y2 - 5, edge.words)
 
 
 def _node(member: Member, at: tuple[float, float], base: str, *, here: bool) -> Markup:

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from tests.store.batches import batch
 from tests.store.postgres.sessions import (
     Session,
     claim_all,
@@ -204,4 +205,23 @@ def test_what_was_spawned_before_a_revival_and_just_ends_is_not_waited_for_for_e
     assert ledger.get(turn.uuid).state is State.WAITING
     finish(ledger, worker)
     assert ledger.get(turn.uuid).state is State.SUCCEEDED
+    assert_sound(ledger, quiesced=True)
+
+
+@pytest.mark.parametrize("first", ["spawn", "settle"])
+def test_a_batch_whose_other_job_ends_while_one_spawns_waits_for_what_is_spawned(
+    ledger: PostgresStore, session: Make, first: str
+) -> None:
+    worker, turns = running(ledger, 2)
+    whole = batch(*(turn.uuid for turn in turns))
+    ledger.submit([whole])
+    one, two = session().begin(), session()
+    verbs = {"spawn": spawn_of(worker, turns[0], spec()), "settle": settle_of(worker, turns[1])}
+    one.verb(first, **verbs.pop(first))
+    ((second, params),) = verbs.items()
+    two.verb(second, **params)
+    one.commit()
+    assert (state(ledger, whole.uuid), ledger.batch(whole.uuid).jobs) == (State.WAITING, 3)
+    finish(ledger, worker)
+    assert state(ledger, whole.uuid) is State.SUCCEEDED
     assert_sound(ledger, quiesced=True)

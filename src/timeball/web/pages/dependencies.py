@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from timeball.core.batches import Member, parents_first
-from timeball.core.dependencies import Rule
+from timeball.core.batches import Member, parents_first, with_spawners
 from timeball.store.postgres.surroundings import NODES_MAX, surroundings
 from timeball.web import graph
 from timeball.web.api.jobs import Which
@@ -30,7 +29,7 @@ class End(NamedTuple):
     """The other end of an edge."""
 
     job: Member
-    rule: Rule
+    rule: str
 
 
 class Row(NamedTuple):
@@ -84,15 +83,16 @@ def show_dependencies(request: Request, job: Which) -> Response:
 
 def rows_of(members: Sequence[Member]) -> list[Row]:
     """Return the graph as a table: a row for each job, parents before their children."""
+    members = with_spawners(members)
     found = {member.id: member for member in members}
     children: defaultdict[int, list[End]] = defaultdict(list)
     for member in members:
         for edge in member.edges:
-            children[edge.parent].append(End(member, edge.rule))
+            children[edge.parent].append(End(member, edge.words))
     return [
         Row(
             member,
-            [End(found[edge.parent], edge.rule) for edge in member.edges if edge.parent in found],
+            [End(found[edge.parent], edge.words) for edge in member.edges if edge.parent in found],
             children[member.id],
         )
         for member in parents_first(found)
