@@ -24,8 +24,8 @@ READS: Final = frozenset(
     {
         *("leases", "cancels", "pulses", "now", "schedules", "schedule", "occurrences", "zones"),
         *("in_zone", "get", "ended", "jobs", "counts", "histories", "strays", "parents", "queues"),
-        *("schedule_histories", "limits", "holdings", "starts", "batch", "batches", "batch_left"),
-        *("batch_members", "deleted", "logs"),
+        *("schedule_histories", "limits", "holdings", "starts", "rates", "batch", "batches"),
+        *("batch_left", "batch_members", "deleted", "logs"),
     }
 )
 """Verbs that change nothing."""
