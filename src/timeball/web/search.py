@@ -8,6 +8,7 @@ from uuid import UUID
 from timeball.core.states import State
 from timeball.web.api.models import NUMBER_MAX
 
+WORDS_MAX: Final = 20
 WORDS: Final = ("state", "queue", "kind", "id")
 
 
@@ -27,8 +28,11 @@ class Search(NamedTuple):
 def understood(text: str) -> Search:
     """Return what was meant by words such as ``state:failed queue:mail``, or a number or uuid."""
     only: dict[str, Any] = {}
-    job, faults = None, []
-    for written in text.split()[:20]:
+    job, faults = None, list[str]()
+    words = text.split()
+    if len(words) > WORDS_MAX:
+        faults.append(f"{len(words)} words: write at most {WORDS_MAX}")
+    for written in words[:WORDS_MAX]:
         name, mark, value = written.partition(":")
         if not mark:
             name, value = ("id" if _is_id(written) else "kind"), written

@@ -50,6 +50,8 @@ _TOLD: Final = {
     "some": "Some were refused, for their state, or are gone; the others were changed.",
     "all": "All of them were changed.",
     "none": "Nothing was ticked.",
+    "matched": "Done: the record says what became of them.",
+    "some_left": "A part was changed; some are left.",
     "started": "Started: it plays on databases of its own.",
 }
 """What pages say after a change: a link can say nothing else."""

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from timeball.web.api import batches, callbacks, certify, fleet, jobs, limits, queues, schedules
+from timeball.web.api import (
+    batches,
+    callbacks,
+    certify,
+    exports,
+    fleet,
+    jobs,
+    limits,
+    matching,
+    queues,
+    schedules,
+)
 
 ROUTES: Final = tuple(
     route
-    for module in (jobs, callbacks, batches, queues, limits, schedules, fleet, certify)
+    for module in (
+        jobs,
+        exports,
+        matching,
+        callbacks,
+        batches,
+        queues,
+        limits,
+        schedules,
+        fleet,
+        certify,
+    )
     for route in module.routes.declared
 )

@@ -13,6 +13,7 @@ from timeball.web.pages import (
     jobs,
     limits,
     login,
+    matching,
     overview,
     queues,
     record,
@@ -23,8 +24,8 @@ from timeball.web.pages import (
 ROUTES: Final = tuple(
     route
     for module in (
-        *(overview, jobs, job, batches, dependencies, queues, schedules, workers, limits, record),
-        *(doctor, certify, login),
+        *(overview, jobs, matching, job, batches, dependencies, queues, schedules, workers),
+        *(limits, record, doctor, certify, login),
     )
     for route in module.routes.declared
 )

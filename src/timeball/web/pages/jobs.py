@@ -46,6 +46,7 @@ def show_jobs(request: Request) -> Response:
         jobs=found,
         counts=counts,
         capped=capped,
+        filter={name: str(value) for name, value in search.only.items()},
         state=search.only.get("state"),
         rest=" ".join(word for word in text.split() if not word.startswith("state:")),
         first=before_id is None,
