@@ -17,13 +17,17 @@ from tests.core.histories import (
 )
 
 from timeball.core.audit import violations_of
+from timeball.core.callbacks import CALL, CALLBACK
 from timeball.core.history import JobHistory, RevivalRecord, SlotRecord, state_of
 from timeball.core.states import Ending, State
 
 REVIVED = (RevivalRecord(1, T0 + 8),)
 KEY, QUEUE = (SlotRecord("key", "x"),), (SlotRecord("queue", "x"),)
 
+CALLED = unbegun(1, Ending.SUCCEEDED, 5)._replace(reason=CALL)
+
 CLEAN = {
+    "called from outside": job(CALLED, kind=CALLBACK),
     "pending": job(entry(1, 0)),
     "running": job(entry(1, 0), grant(1, 1)),
     "scheduled": job(held(1, State.SCHEDULED), run_at=T0 + 60),
@@ -150,6 +154,9 @@ CORRUPT = [
         job(*attempt(1, Ending.SUCCEEDED, 0, worker=8), grant(1, 1, worker=8)),
     ),
     ("I4", "by worker 7 without a grant", job(entry(1, 0), ended(1, Ending.SUCCEEDED, 2))),
+    ("I4", "succeeded without a grant", job(CALLED)),  # of a kind that workers run
+    ("I4", "failed without a grant", job(CALLED._replace(ending=Ending.FAILED), kind=CALLBACK)),
+    ("I2", "succeeded while pending", job(entry(1, 0), CALLED, kind=CALLBACK)),
     ("I4", "lost without a grant", job(entry(1, 0), unbegun(1, Ending.LOST, 2), entry(2, 2))),
     ("I4", "cancelled by worker 7 without", job(entry(1, 0), ended(1, Ending.CANCELLED, 2))),
     ("I4", "ended by worker 8", job(*attempt(1, Ending.SUCCEEDED, 0, worker=8))),

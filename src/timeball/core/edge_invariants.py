@@ -76,7 +76,8 @@ def _joined(history: JobHistory, end: EndingRecord, told: list[EdgeRecord]) -> I
 
 def by_itself(history: JobHistory, end: EndingRecord) -> bool:
     """Return whether no worker had to end that turn: its edges have, or a call from outside."""
-    return end.reason in {PARENT, MEMBERS} or (history.kind, end.reason) == (CALLBACK, CALL)
+    called = (history.kind, end.reason, end.ending) == (CALLBACK, CALL, Ending.SUCCEEDED)
+    return called or end.reason in {PARENT, MEMBERS}
 
 
 def backwards(history: JobHistory) -> Iterator[str]:
