@@ -265,7 +265,7 @@ def _zoned(facts: Facts) -> Iterator[Finding]:
 def _known(facts: Facts) -> Iterator[Finding]:
     if facts.kinds:
         told = _named([f"{kind} ({jobs:,})" for kind, jobs in facts.kinds])
-        mend = "timeball worker FILE.py  # a file that defines them"
+        mend = "timeball worker -a FILE.py  # a file that defines them"
         yield Finding("kinds", Severity.WARNING, f"no worker knows {told}: their jobs wait", mend)
     else:
         yield Finding("kinds", Severity.OK, "no job waits for a kind that nobody knows")
@@ -277,7 +277,7 @@ def _alive(facts: Facts) -> Iterator[Finding]:
             f"{one.name} #{one.id} has been silent for {one.silent_s:,.0f} s, its lease is "
             f"{one.lease_s:g} s, and nobody has given its jobs to others"
         )
-        mend = "timeball worker FILE.py  # any worker that lives gives them back"
+        mend = "timeball worker -a FILE.py  # any worker that lives gives them back"
         yield Finding("workers", Severity.TROUBLE, told, mend)
     if not facts.stuck:
         yield Finding("workers", Severity.OK, "no lease has run out unseen")
@@ -292,7 +292,7 @@ def _firing(facts: Facts) -> Iterator[Finding]:
         yield Finding("schedules", Severity.TROUBLE, told, f"timeball cron show {quote(one.name)}")
     for one in late[:_NAMED_MAX]:
         told = f"{one.name} has been due for {one.late_s:,.0f} s, and nobody has decided it"
-        yield Finding("schedules", Severity.TROUBLE, told, "timeball worker FILE.py")
+        yield Finding("schedules", Severity.TROUBLE, told, "timeball worker -a FILE.py")
     if paused:
         mend = f"timeball cron resume {quote(paused[0])}"
         yield Finding("schedules", Severity.NOTE, f"paused: {_named(paused)}", mend)
