@@ -28,15 +28,21 @@ class Fleet:
         config: What it runs.
         log: Where it and they write what they have to say.
         boots: Changes made in each of these processes first.
+        within: The command of a container of processes, which runs what follows it; `pid` is the
+            container's then, and its only child the supervisor.
     """
 
-    def __init__(self, config: SupervisorConfig, log: Path, boots: Sequence[Boot] = ()) -> None:
+    def __init__(
+        self, config: SupervisorConfig, log: Path, boots: Sequence[Boot] = (),
+        *, within: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.config = config
         self.log = log
         self._seen: set[int] = set()
+        parent = "0" if within else str(os.getpid())  # in there nobody sees who is outside
         with log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                command("supervisor", str(os.getpid())), stdin=subprocess.PIPE, stdout=file,
+                [*within, *command("supervisor", parent)], stdin=subprocess.PIPE, stdout=file,
                 stderr=file, env=environment(boots), start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None

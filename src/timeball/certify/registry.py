@@ -9,7 +9,9 @@ from timeball.certify import stepped
 from timeball.certify.disasters import (
     aged,
     away,
+    clocks,
     crowded,
+    ended,
     failover,
     fitful,
     full,
@@ -17,9 +19,11 @@ from timeball.certify.disasters import (
     links,
     poison,
     proxied,
+    rolling,
     severed,
     stuck,
     unheard,
+    unique,
 )
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.pairs.scenario import PAIRS
@@ -51,7 +55,11 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     fitful.X12,
     aged.X13,
     stuck.X14,
+    ended.X15,
+    clocks.X16,
     poison.X17,
+    unique.X18,
+    rolling.X19,
     PAIRS,
     SIM,
 )
