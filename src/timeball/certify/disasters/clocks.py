@@ -44,7 +44,8 @@ def off(seconds: float) -> Boot:
 
 def set_off(seconds: float) -> None:
     """Have this process's wall clock be off; a preloaded library would do it for others too."""
-    seconds_s, nanoseconds = time.time, time.time_ns
+    wall = vars(time)
+    seconds_s, nanoseconds = wall["time"], wall["time_ns"]
 
     class Off(datetime):
         """An instant of a clock that is off."""
@@ -54,8 +55,8 @@ def set_off(seconds: float) -> None:
             """See `datetime.now`."""
             return cls.fromtimestamp(seconds_s() + seconds, tz)
 
-    time.time = lambda: seconds_s() + seconds
-    time.time_ns = lambda: nanoseconds() + int(seconds * 1e9)
+    wall["time"] = lambda: seconds_s() + seconds
+    wall["time_ns"] = lambda: nanoseconds() + int(seconds * 1e9)
     chance.datetime = Off  # type: ignore[attr-defined] # one of the two places that look at it
 
 
