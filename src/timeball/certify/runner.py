@@ -34,7 +34,7 @@ SOAK_SEEDS: Final = 20
 """So many seeds, one after the other, has a soak."""
 
 _NOTHING: Final = Outcome(expected={}, observed={})
-_FOREIGN: Final = "it stops the server, and only certify's own may be stopped: leave --dsn out"
+_FOREIGN: Final = "it is done to certify's own server only: leave --dsn out"
 
 Say = Callable[[str], None]
 

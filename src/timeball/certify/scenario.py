@@ -96,7 +96,7 @@ class Scenario:
 
     profiles: frozenset[Profile] = ALL_PROFILES
     own_server: bool = False
-    """Whether it stops or kills the server, which must then be one of our own."""
+    """Whether it stops, kills or fills the server, which must then be one of our own."""
 
     deadline_s: float = 120.0
     """After so long a wait of the stage counts as stalled."""

@@ -174,5 +174,6 @@ X10: Final = Scenario(
     title="fifty threads share two sessions; then the server takes no more sessions",
     run=run,
     invariants=("I3", "I5", "I6"),
+    own_server=True,
     profiles=THOROUGH,
 )

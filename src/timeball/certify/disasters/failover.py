@@ -245,5 +245,6 @@ X8: Final = Scenario(
     title="a standby takes over, without the end and with it; the old primary returns",
     run=run,
     invariants=("I3", "I4", "I6"),
+    own_server=True,
     profiles=THOROUGH,
 )

@@ -108,5 +108,6 @@ X11: Final = Scenario(
     title="the disk is full while jobs come and end; then it is not",
     run=run,
     invariants=("I3", "I5", "I6"),
+    own_server=True,
     profiles=THOROUGH,
 )
