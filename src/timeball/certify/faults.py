@@ -23,6 +23,9 @@ BEFORE = "before"
 AFTER = "after"
 """When the database has carried it out, and its answer has come."""
 
+HELD: Final = "held-back"
+"""The file in its folder by which processes are told to hold statements back."""
+
 CODES: Final = ("40001", "40P01")
 """The SQLSTATEs of a serialization failure and of a deadlock."""
 
@@ -79,6 +82,31 @@ def failing(folder: Path, seed: int) -> Boot:
     """
     options = {"folder": str(folder), "seed": seed}
     return Boot(call="timeball.certify.faults:fail_some", options=options)
+
+
+def held_back(folder: Path, name: str, until: str) -> Boot:
+    """Return the change by which statements fail unsent while a process is told so: see `HELD`.
+
+    Args:
+        folder: Where that is told; who has come to `until` meanwhile is noted: see `came`.
+        name: Of the statements.
+        until: Of another statement.
+    """
+    options = {"folder": str(folder), "name": name, "until": until}
+    return Boot(call="timeball.certify.faults:hold_back", options=options)
+
+
+def came(folder: Path, *, anew: bool = False) -> int:
+    """Return how many processes have come to the other statement.
+
+    Args:
+        folder: Where that is noted.
+        anew: Forget them, and count from here on.
+    """
+    paths = list(folder.glob("came-*"))
+    for path in paths if anew else ():
+        path.unlink()
+    return 0 if anew else len(paths)
 
 
 def deaths(folder: Path) -> list[tuple[str, str]]:
@@ -177,6 +205,19 @@ def fail_some(folder: str, seed: int) -> None:
     def hit(asked: str, when: str, connection: Any) -> None:
         if when == BEFORE:
             misfortune.strike(asked, connection)
+
+    _watch(hit)
+
+
+def hold_back(folder: str, name: str, until: str) -> None:
+    """Have statements of a name fail unsent while a file is there."""
+    held = Path(folder, HELD)
+
+    def hit(asked: str, when: str, _connection: Any) -> None:
+        if (asked, when) == (name, BEFORE) and held.exists():
+            raise StoreUnavailable("certify has held this back")
+        if (asked, when) == (until, AFTER) and held.exists():
+            Path(folder, f"came-{os.getpid()}").touch()
 
     _watch(hit)
 

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from timeball.certify.disasters.long_kinds import ALONE, LOADER
 from timeball.certify.disasters.workload import answers, totals
 from timeball.certify.effects import BEGAN, Effect
+from timeball.certify.faults import HELD, came, held_back
 from timeball.certify.fleet import processes
 from timeball.certify.kinds import HOLD
 from timeball.certify.scenario import THOROUGH, Outcome, Scenario, Skipped
@@ -27,6 +28,7 @@ from timeball.worker.child import Load
 LEASES: Final = 3
 _LEASE_S: Final = 3.0
 _JOBS: Final = 2
+_SUPERVISORS: Final = 2
 _GATE: Final = "go"
 _NS: Final = 1e9
 
@@ -91,9 +93,12 @@ def run(stage: Stage) -> Outcome:
     if own is None:
         raise Skipped("only certify's own server is stopped: leave --dsn out")
     loads = (Load(target=str(stage.folder), loader=LOADER),)
-    for _ in range(2):  # supervisors, each of which could give the other one's worker up
-        stage.workers(lease_s=_LEASE_S, loads=loads)
+    boots = [held_back(stage.folder, "beat", until="pulses")]
+    for _ in range(_SUPERVISORS):  # supervisors, each of which could give the other one's worker up
+        stage.workers(lease_s=_LEASE_S, loads=loads, boots=boots)
     long, alone = _begun(stage, HOLD), _begun(stage, ALONE)
+    (stage.folder / HELD).touch()
+    _all_look(stage)
     stage.reconnect()
     with down(own):
         down_ns = time.monotonic_ns()
@@ -101,6 +106,8 @@ def run(stage: Stage) -> Outcome:
         _wait(stage, LEASES)
         away_s = (time.monotonic_ns() - down_ns) / _NS
     stage.until(lambda: answers(stage), "the server comes back")
+    looked = _all_look(stage)
+    (stage.folder / HELD).unlink()
     stage.until(lambda: _again(stage, alone), "what was stopped begins again")
     _wait(stage, 1)  # for whoever would take the silence for a death
     (stage.folder / _GATE).touch()
@@ -124,6 +131,7 @@ def run(stage: Stage) -> Outcome:
         witness={
             "leases without a database": int(away_s / _LEASE_S),
             "exclusive attempts stopped": exclusive["stopped in time"],
+            "looked before a beat came": looked,
         },
         measured={"away_s": round(away_s, 1)},
     )
@@ -141,6 +149,13 @@ def _begun(stage: Stage, kind: str) -> set[UUID]:
 def _wait(stage: Stage, leases: int) -> None:
     until_s = time.monotonic() + leases * _LEASE_S
     stage.until(lambda: time.monotonic() > until_s, f"{leases} leases pass")
+
+
+def _all_look(stage: Stage) -> int:
+    """Have every supervisor look after the others' beats; return how many did."""
+    came(stage.folder, anew=True)
+    stage.until(lambda: came(stage.folder) == _SUPERVISORS, "all have looked for the dead")
+    return came(stage.folder)
 
 
 def _again(stage: Stage, jobs: set[UUID]) -> bool:
