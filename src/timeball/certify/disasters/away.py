@@ -97,17 +97,7 @@ def run(stage: Stage) -> Outcome:
     for _ in range(_SUPERVISORS):  # supervisors, each of which could give the other one's worker up
         stage.workers(lease_s=_LEASE_S, loads=loads, boots=boots)
     long, alone = _begun(stage, HOLD), _begun(stage, ALONE)
-    (stage.folder / HELD).touch()
-    _all_look(stage)
-    stage.reconnect()
-    with down(own):
-        down_ns = time.monotonic_ns()
-        stage.until(lambda: not answers(stage), "the server is down")
-        _wait(stage, LEASES)
-        away_s = (time.monotonic_ns() - down_ns) / _NS
-    stage.until(lambda: answers(stage), "the server comes back")
-    looked = _all_look(stage)
-    (stage.folder / HELD).unlink()
+    down_ns, away_s, looked = _outage(stage, own)
     stage.until(lambda: _again(stage, alone), "what was stopped begins again")
     _wait(stage, 1)  # for whoever would take the silence for a death
     (stage.folder / _GATE).touch()
@@ -149,6 +139,26 @@ def _begun(stage: Stage, kind: str) -> set[UUID]:
 def _wait(stage: Stage, leases: int) -> None:
     until_s = time.monotonic() + leases * _LEASE_S
     stage.until(lambda: time.monotonic() > until_s, f"{leases} leases pass")
+
+
+def _outage(stage: Stage, own: Path) -> tuple[int, float, int]:
+    """Have the server be down, and all look for the dead before anybody gives a sign of life.
+
+    Returns:
+        When it went down, in nanoseconds; for how many seconds; and how many looked afterwards.
+    """
+    (stage.folder / HELD).touch()
+    _all_look(stage)
+    stage.reconnect()
+    with down(own):
+        down_ns = time.monotonic_ns()
+        stage.until(lambda: not answers(stage), "the server is down")
+        _wait(stage, LEASES)
+        away_s = (time.monotonic_ns() - down_ns) / _NS
+    stage.until(lambda: answers(stage), "the server comes back")
+    looked = _all_look(stage)
+    (stage.folder / HELD).unlink()
+    return down_ns, away_s, looked
 
 
 def _all_look(stage: Stage) -> int:
