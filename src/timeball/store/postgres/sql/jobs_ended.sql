@@ -8,6 +8,7 @@ SELECT jobs.id, jobs.uuid, jobs.kind, jobs.queue, jobs.priority, jobs.state, job
 FROM (
     SELECT DISTINCT ended.job_id FROM timeball.ended
     WHERE ended.event IN ('failed', 'cancelled', 'skipped', 'expired')
+      AND CASE ended.event WHEN 'expired' THEN 'skipped' ELSE ended.event END = %(state)s
       AND ended.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
       AND ended.job_id >= coalesce(%(from_id)s::bigint, 0)
     ORDER BY ended.job_id DESC
