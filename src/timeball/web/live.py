@@ -37,4 +37,5 @@ async def _told(tide: Tide) -> AsyncIterator[str]:
     async for changed in tide.changes():
         yield "event: tick\ndata: 1\n\n" if changed else ": still here\n\n"
         if asyncio.get_running_loop().time() > until:
+            yield "event: again\ndata: 1\n\n"
             return

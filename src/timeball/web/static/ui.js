@@ -57,7 +57,7 @@ async function refresh() {
   setTimeout(() => { busy = false; if (again) refresh(); }, GAP_MS);
 }
 
-let stream;
+let stream, missed = false;
 function follow() {
   stream?.close();
   stream = undefined;
@@ -67,11 +67,15 @@ function follow() {
   stream = new EventSource(events);
   stream.addEventListener("tick", refresh);
   stream.onopen = () => {
-    if (live.hasAttribute("data-off")) refresh();
+    if (missed) refresh();
+    missed = false;
     live.removeAttribute("data-off");
     live.lastElementChild.textContent = "live";
   };
+  // The server ends a stream now and then, to be asked again who this is: it is not away.
+  stream.addEventListener("again", () => { missed = true; follow(); });
   stream.onerror = () => {
+    missed = true;
     live.setAttribute("data-off", "");
     live.lastElementChild.textContent = "away";
     if (stream?.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
@@ -178,6 +182,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "j" || event.key === "k") rows[event.key === "j" ? i + 1 : Math.max(i - 1, 0)]?.focus();
   else if (event.key === "x") document.activeElement.closest("tr")?.querySelector("input[name=job]")?.click();
   else if (event.key === "r") refresh();
+  else if (event.key === "?") toast("/ search · g and a letter: a page · j k rows · x tick · r refresh");
 });
 
 enhance();
