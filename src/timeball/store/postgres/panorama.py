@@ -16,6 +16,9 @@ from timeball.store.postgres.readers import list_of
 from timeball.store.postgres.sealing import opened_text, opened_value
 
 NEWEST_MAX: Final = 10_000
+LOOKED_MAX: Final = 5_000
+"""Of jobs that do not fit a list looks at so many, and says so."""
+
 FAILURES_MAX: Final = 1_000
 TURNS_MAX: Final = 200
 WORKERS_MAX: Final = 1_000
@@ -107,7 +110,7 @@ class Panorama:
 
     def horizon(self, state: State | None, before_id: int | None) -> int | None:
         """Return how far back a list of jobs in a state looks; None: to its end."""
-        found = self._run("horizon", list=list_of(state), before_id=before_id, most=NEWEST_MAX)
+        found = self._run("horizon", list=list_of(state), before_id=before_id, most=LOOKED_MAX)
         return found[0][0]  # type: ignore[no-any-return]  # of a row of one number
 
     def failures(self) -> list[Failures]:

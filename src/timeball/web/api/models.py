@@ -71,7 +71,7 @@ class JobOut(Model):
 
 
 class JobPage(Model):
-    """A page of jobs, newest first. Of those that do not fit it looks at 10,000 and no more."""
+    """A page of jobs, newest first. Of those that do not fit it looks at 5,000 and no more."""
 
     jobs: list[JobOut] = Field(description="Perhaps none, and yet others that fit are further back")
     before: int | None = Field(description="Ask with it for the page that follows; null: none")

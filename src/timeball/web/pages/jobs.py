@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from timeball.core.states import State
 from timeball.errors import JobNotFound
-from timeball.store.postgres.panorama import NEWEST_MAX
+from timeball.store.postgres.panorama import LOOKED_MAX
 from timeball.web.api.jobs import cancel, counted, delete, page_of, revive
 from timeball.web.desk import desk_of
 from timeball.web.problems import Problem
@@ -51,7 +51,7 @@ def show_jobs(request: Request) -> Response:
         rest=" ".join(word for word in text.split() if not word.startswith("state:")),
         first=before_id is None,
         more=more and urlencode({"q": text, "before": more}),
-        looked=NEWEST_MAX if more and len(found) < PAGE else None,
+        looked=LOOKED_MAX if more and len(found) < PAGE else None,
         now=desk.look.store.now(),
         states=list(State),
     )

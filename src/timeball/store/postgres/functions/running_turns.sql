@@ -13,8 +13,11 @@ CROSS JOIN LATERAL (
     WHERE lease.worker = worker.id AND lease.lane = lane.id
     ORDER BY lease.seq DESC LIMIT 1
 ) AS newest
-JOIN timeball.lease
-    ON lease.worker = worker.id AND lease.lane = lane.id AND lease.seq >= newest.floor
+-- A fence: else every lease that there is would be read first.
+CROSS JOIN LATERAL (
+    SELECT one.job_ids, one.turns FROM timeball.lease AS one
+    WHERE one.worker = worker.id AND one.lane = lane.id AND one.seq >= newest.floor OFFSET 0
+) AS lease
 CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted (job_id, turn)
 WHERE worker.ended_at IS NULL AND (
     SELECT 1 FROM timeball.ended

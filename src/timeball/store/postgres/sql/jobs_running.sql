@@ -14,8 +14,10 @@ FROM (
         WHERE lease.worker = worker.id AND lease.lane = lane.id
         ORDER BY lease.seq DESC LIMIT 1
     ) AS newest
-    JOIN timeball.lease ON lease.worker = worker.id AND lease.lane = lane.id
-        AND lease.seq >= newest.floor
+    CROSS JOIN LATERAL (  -- a fence: else every lease that there is would be read first
+        SELECT one.job_ids, one.turns FROM timeball.lease AS one
+        WHERE one.worker = worker.id AND one.lane = lane.id AND one.seq >= newest.floor OFFSET 0
+    ) AS lease
     CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS turn (job_id, turn)
     WHERE worker.ended_at IS NULL
       AND turn.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
