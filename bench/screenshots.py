@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, ConsoleMessage, sync_playwright
 
 from timeball.cli.demo_story import LOADS, QUEUES, begin, go_on
 from timeball.client import Client
+from timeball.core.batches import BATCH
 from timeball.core.states import State
 from timeball.store.postgres import PostgresStore
 from timeball.store.postgres.embedded import EmbeddedPostgres
@@ -75,7 +76,8 @@ def dashboard() -> Iterator[tuple[str, Client]]:
 
 
 def pages(client: Client) -> dict[str, str]:
-    failed = client.jobs(state=State.FAILED, limit=1)
+    ended = client.jobs(state=State.FAILED, limit=100)
+    failed = [job for job in ended if job.kind != BATCH]
     done = client.jobs(kind="report.render", state=State.SUCCEEDED, limit=1)[0]
     retried = next((job for job in client.jobs(kind="hook.call", limit=500) if job.failures), done)
     return {

@@ -69,7 +69,7 @@ def show_overview(request: Request) -> Response:
     """Show how it stands."""
     desk = desk_of(request)
     queues, workers = desk.look.queues(), desk.panorama.workers()
-    schedules, now = desk.look.schedules(), desk.look.store.now()
+    schedules, recent = desk.look.schedules(), desk.look.jobs(limit=_RECENT)
     starts = desk.panorama.starts()
     known = starts.per_second[len(starts.per_second) - starts.known :]
     alive = [worker for worker in workers if worker.ended_at is None]
@@ -83,7 +83,7 @@ def show_overview(request: Request) -> Response:
         "overview",
         title="Overview",
         here="",
-        now=now,
+        now=desk.look.store.now(),  # after all that is told from it: nothing came later
         tiles=_tiles(desk, queues),
         alerts=alerts[:_ALERTS],
         unsaid=len(alerts[_ALERTS:]),
@@ -96,7 +96,7 @@ def show_overview(request: Request) -> Response:
         seconds=len(known),
         failures=desk.panorama.failures(),
         coming=_coming(schedules),
-        recent=desk.look.jobs(limit=_RECENT),
+        recent=recent,
     )
 
 

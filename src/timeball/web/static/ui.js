@@ -185,5 +185,6 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") toast("/ search · g and a letter: a page · j k rows · x tick · r refresh");
 });
 
+$(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 enhance();
 follow();
