@@ -114,7 +114,8 @@ def encode_result(value: Any) -> str | None:
     except InvalidPayload as error:
         return _unstorable(value, str(error))
     if len(text) > RESULT_MAX:
-        return _unstorable(value, f"{len(text):,} bytes, and at most {RESULT_MAX:,} are kept")
+        kept = f"{len(text):,} bytes, and at most {RESULT_MAX:,} are kept"
+        return _unstorable(value, f"{kept}: store it elsewhere, and return where it is")
     return text
 
 
