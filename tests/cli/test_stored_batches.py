@@ -156,3 +156,8 @@ def test_what_a_job_has_spawned_comes_after_it_in_the_graph(world: World) -> Non
     lines = said("batch", "graph", "2").splitlines()
     assert "  3 of part: pending after split (spawns)" in lines
     assert 'label="3 of spawns"' in said("batch", "graph", "2", "--dot")
+
+
+def test_a_picture_without_a_name_is_written_out(world: World) -> None:
+    pipeline(world)
+    assert ET.fromstring(said("batch", "graph", "5", "--svg")).tag == f"{SVG}svg"

@@ -83,7 +83,13 @@ def show(*, batch_id: str, utc: bool, as_json: bool, dsn: str | None) -> None:
 
 @click.command("graph")
 @click.argument("batch_id", metavar="ID")
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it there.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    is_flag=False,
+    flag_value="-",
+    help="Draw it there; without a name, write the picture out.",
+)
 @click.option("--dot", "as_dot", is_flag=True, help="Write it for Graphviz.")
 @dsn_option
 def graph(*, batch_id: str, svg: Path | None, as_dot: bool, dsn: str | None) -> None:
@@ -94,7 +100,9 @@ def graph(*, batch_id: str, svg: Path | None, as_dot: bool, dsn: str | None) -> 
         batch = found(client, batch_id)
         name = batch.state().name or f"batch {batch.uuid}"
         drawn = batch_graph.graph_of(batch.members(), name)
-    if svg is not None:
+    if svg == Path("-"):
+        click.echo(batch_graph.svg(drawn), nl=False)
+    elif svg is not None:
         svg.write_text(batch_graph.svg(drawn), "utf-8")
     if as_dot:
         click.echo(batch_graph.dot(drawn), nl=False)
