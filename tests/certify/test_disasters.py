@@ -11,13 +11,12 @@ from uuid import UUID, uuid4
 import pytest
 from tests.certify.test_runner import played
 
-from timeball.certify.disasters import aged, away, crowded, failover, fitful, full, links
+from timeball.certify.disasters import aged, away, crowded, failover, full, links
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
 from timeball.certify.faults import Misfortune, failures
 from timeball.certify.link import Way, linked
 from timeball.certify.mutants.defects import InFunction
-from timeball.certify.runner import Order, certify
 from timeball.certify.scenario import Outcome, Scenario, Skipped, Status
 from timeball.certify.stage import Stage, Terms
 from timeball.certify.volume import volume
@@ -139,12 +138,6 @@ def test_a_full_disk_takes_nothing_until_it_is_freed(tmp_path: Path) -> None:
             file.write_bytes(b"1")
         disk.free()
         assert file.write_bytes(b"1") == 1
-
-
-@pytest.mark.slow
-def test_statements_that_meet_others_cost_a_job_nothing(server: str, tmp_path: Path) -> None:
-    (result,) = certify(Order(scenarios=(fitful.X12,), out=tmp_path, dsn=server))
-    assert (result.status, result.failed) == (Status.PASSED, ())
 
 
 @pytest.mark.parametrize(
