@@ -1,6 +1,7 @@
 """Pictures of every page of the dashboard, light and dark, wide and narrow, to be looked at.
 
     python bench/screenshots.py [FOLDER] [PAGE…]
+    python bench/screenshots.py --docs FOLDER    what of them docs/images shows, of 64 colours
 
 Needs Playwright (`pip install playwright`) and a Chromium; takes about a minute. The database is a
 new one, filled by what `timeball demo --web` shows; the page Certify shows the runs in the folder
@@ -40,6 +41,7 @@ WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 SETTLE_S = 25.0
 RESULTS = Path(folder) if (folder := os.environ.get("TIMEBALL_RESULTS")) else None
 LOOK_MS = 700
+DOCS_HEIGHT = 1_050
 TROUBLE = "/jobs/999999999"
 
 
@@ -132,7 +134,21 @@ def shoot(browser: Browser, url: str, found: dict[str, str], folder: Path) -> li
     return faults
 
 
+def publish(folder: Path) -> int:
+    """Write the tops of the wide pictures of a folder to docs/images; needs Pillow."""
+    from PIL import Image
+
+    for path in sorted(folder.glob("*-wide-*.png")):
+        image = Image.open(path).convert("RGB")
+        top = image.crop((0, 0, image.width, min(image.height, DOCS_HEIGHT)))
+        name = f"dashboard-{path.name.replace('-wide', '')}"
+        top.quantize(64).save(Path("docs/images", name), optimize=True)
+    return 0
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["--docs"]:
+        return publish(Path(sys.argv[2]))
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     with dashboard() as (url, client), sync_playwright() as playwright:
