@@ -1,7 +1,7 @@
 """Pictures of every page of the dashboard, light and dark, wide and narrow, to be looked at.
 
     python bench/screenshots.py [FOLDER] [PAGE…]
-    python bench/screenshots.py --docs FOLDER    what of them docs/images shows, of 64 colours
+    python bench/screenshots.py --docs FOLDER    what of them docs/images shows, of 256 colours
 
 Needs Playwright (`pip install playwright`) and a Chromium; takes about a minute. The database is a
 new one, filled by what `timeball demo --web` shows; the page Certify shows the runs in the folder
@@ -142,7 +142,7 @@ def publish(folder: Path) -> int:
         image = Image.open(path).convert("RGB")
         top = image.crop((0, 0, image.width, min(image.height, DOCS_HEIGHT)))
         name = f"dashboard-{path.name.replace('-wide', '')}"
-        top.quantize(64).save(Path("docs/images", name), optimize=True)
+        top.quantize(256, dither=Image.Dither.NONE).save(Path("docs/images", name), optimize=True)
     return 0
 
 

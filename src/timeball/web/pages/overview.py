@@ -70,7 +70,7 @@ def show_overview(request: Request) -> Response:
     desk = desk_of(request)
     queues, workers = desk.look.queues(), desk.panorama.workers()
     schedules, recent = desk.look.schedules(), desk.look.jobs(limit=_RECENT)
-    starts = desk.panorama.starts()
+    starts, failures = desk.panorama.starts(), desk.panorama.failures()
     known = starts.per_second[len(starts.per_second) - starts.known :]
     alive = [worker for worker in workers if worker.ended_at is None]
     alerts = [
@@ -94,7 +94,7 @@ def show_overview(request: Request) -> Response:
         chart=area(known, label=f"Attempts that began in each of the last {len(known)} seconds"),
         began=sum(known),
         seconds=len(known),
-        failures=desk.panorama.failures(),
+        failures=failures,
         coming=_coming(schedules),
         recent=recent,
     )
