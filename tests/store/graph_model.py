@@ -78,11 +78,10 @@ class GraphModel:
         return "added"
 
     def waits_for(self, n: int, other: int) -> bool:
-        """Whether one job waits for another, by whatever way, or is it."""
-        edges = self.jobs[n].edges.items() if self.jobs[n].state is State.WAITING else ()
-        return n == other or any(
-            tie.met is None and self.waits_for(parent, other) for parent, tie in edges
-        )
+        """Whether one job waits for another, or would once more, by whatever way, or is it."""
+        job = self.jobs[n]
+        edges = () if job.gone or job.state is State.SUCCEEDED else job.edges
+        return n == other or any(self.waits_for(parent, other) for parent in edges)
 
     def unlink(self, n: int) -> None:
         for job in self.jobs:

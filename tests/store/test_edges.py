@@ -9,6 +9,7 @@ from tests.store.batches import batch, job
 from tests.store.test_dependencies import after, finish
 from tests.store.world import World, end
 
+from timeball.core.batches import ReopenAnswer
 from timeball.core.dependencies import Edge, EdgesAnswer, Rule, RuledOut
 from timeball.core.states import Ending, State
 from timeball.core.upkeep import DeleteAnswer
@@ -181,3 +182,21 @@ def test_of_a_batch_what_comes_after_it_may_be_in_an_earlier_batch(world: World)
     world.store.link(1_000)
     assert world.state(second.uuid) is State.FAILED
     assert world.state(early.uuid) is world.state(first.uuid) is State.SKIPPED
+
+
+def test_what_was_cancelled_and_may_be_tried_again_closes_a_cycle_too(world: World) -> None:
+    parent = job()
+    first = job(parent.uuid)
+    later = job(first.uuid, rule=Rule.ALL_DONE)
+    world.store.submit([parent, first, later, batch(parent, first, later)])
+    world.store.cancel(later.uuid)
+    with pytest.raises(UsageError, match="job 2 would wait for job 3, which waits for job 2: a"):
+        add(world, first.uuid, later.uuid, rule=Rule.ALL_DONE)
+    worker = world.worker()
+    world.settle(worker, *(end(turn, Ending.FAILED) for turn in world.claim(worker)))
+    uuids = [each.uuid for each in (parent, first, later)]
+    again = [(each.id, each.turn) for each in map(world.store.get, uuids)]
+    assert world.store.reopen(again) is ReopenAnswer.DONE
+    for uuid in uuids:
+        finish(world, uuid)
+        assert world.state(uuid) is State.SUCCEEDED

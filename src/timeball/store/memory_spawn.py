@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
+from timeball.core.batches import BATCH
 from timeball.core.dependencies import (
     ONE_OF,
     PARENTS_MAX,
@@ -79,7 +80,8 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
             if row.state is not State.WAITING or row.held_for != PARENTS or row.turn > 1:
                 return EdgesAnswer.REFUSED
             self._check_edges(row, after)
-            self._check_cycle(row, WOULD_WAIT, [self._ids[edge.parent] for edge in after])
+            parents = [self._ids[edge.parent] for edge in after]
+            self._check_cycle(row, WOULD_WAIT, parents, again=True)
             self._add_ties(row, after)
             for _ in range(1 + len(after) // LINK_MAX):
                 self._link(LINK_MAX)
@@ -177,12 +179,14 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
                     self._children[job].append(batch)
             batch.needs = needs_of(tie.rule for tie in batch.ties.values() if tie.met is None)
 
-    def _check_cycle(self, row: Row, does: str, starts: Iterable[int]) -> None:
+    def _check_cycle(
+        self, row: Row, does: str, starts: Iterable[int], *, again: bool = False
+    ) -> None:
         came_from: dict[int, int] = dict.fromkeys(starts, 0)
         queue = deque(came_from)
         while queue and row.id not in came_from:
             job = queue.popleft()
-            for parent in self._waits_for(job):
+            for parent in self._waits_for(job, again=again):
                 if parent not in came_from:
                     came_from[parent] = job
                     queue.append(parent)
@@ -203,11 +207,18 @@ class MemorySpawn(MemoryGraph, MemoryKeys, ABC):
                 if holder is not None:
                     yield self._ids[holder]
 
-    def _waits_for(self, job: int) -> Iterable[int]:
+    def _waits_for(self, job: int, *, again: bool) -> Iterable[int]:
+        """Return what a job waits for, or would once more where its batch is tried again."""
         row = self._rows.get(job)
-        if row is None or row.state is not State.WAITING:
+        if row is None:
             return ()
-        return sorted(parent for parent, tie in row.ties.items() if tie.decided_at is None)
+        waits = row.state is State.WAITING
+        once_more = again and (row.state is not State.SUCCEEDED or row.spec.kind == BATCH)
+        return sorted(
+            parent
+            for parent, tie in row.ties.items()
+            if (once_more and not tie.spawned) or (waits and tie.decided_at is None)
+        )
 
     def _awaited(self, row: Row) -> Awaited | None:
         """Return what a job has that has waited for those it spawned, None for any other."""

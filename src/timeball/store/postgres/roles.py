@@ -161,7 +161,7 @@ PARTS: Final = (
     *("leave_lines", "line_up", "lock_graph", "note_runs", "replace_held", "replace_runs"),
     *("retake_keys", "set_free", "share_graph", "take_keys"),
     *("end_batch", "end_batches", "is_left", "lock_free", "start_again", "tell_waves"),
-    *("take_slots", "tell_children", "unlink", "verdicts"),
+    *("take_slots", "tell_children", "unlink", "verdicts", "waits_for"),
 )
 """Functions that verbs are made of: for the owner alone."""
 

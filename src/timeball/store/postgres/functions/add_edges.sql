@@ -59,7 +59,7 @@ BEGIN
     IF v_wrong IS NOT NULL THEN
         RAISE EXCEPTION '%: leave it out, or write the same rule', v_wrong USING ERRCODE = 'TB002';
     END IF;
-    PERFORM timeball.check_cycle(v_child, 'would wait for', '{}', v_parents);
+    PERFORM timeball.check_cycle(v_child, 'would wait for', '{}', v_parents, true);
 
     v_one := EXISTS (
         SELECT FROM timeball.dependency AS edge

@@ -1,9 +1,9 @@
 -- Raise TB002 where a job would wait for itself if it waited for those of p_known, which are there,
 -- and for those of p_spawned, which are new: edges of these that are not linked lead to what was.
 -- The graph lock must be held alone, so that of two that add edges at once one sees what the other
--- has done. Looks at each edge that is waited for once; the text, which p_does begins, names the way.
+-- has done. Looks at the edges of each job once; the text, which p_does begins, names the way.
 CREATE OR REPLACE FUNCTION timeball.check_cycle(
-    p_job bigint, p_does text, p_spawned bigint[], p_known bigint[]
+    p_job bigint, p_does text, p_spawned bigint[], p_known bigint[], p_again boolean
 ) RETURNS void LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -11,35 +11,36 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $function$
 DECLARE
+    v_first bigint[] := array(
+        SELECT u.id FROM unnest(p_known) AS u (id)
+        UNION
+        SELECT edge.parent FROM timeball.dependency AS edge
+        WHERE edge.child = ANY (p_spawned) AND edge.linked_at IS NULL);
     v_jobs bigint[];
-    v_before bigint[];
     v_from jsonb;  -- by job, which one it was reached from; by their numbers it would be n * n
     v_path bigint[] := ARRAY[p_job];
     v_next bigint;
 BEGIN
-    WITH RECURSIVE reached (job_id, before) AS (
-        SELECT u.id, 0::bigint FROM unnest(p_known) AS u (id)
+    WITH RECURSIVE reached (job_id) AS (
+        SELECT u.id FROM unnest(v_first) AS u (id)
         UNION
-        SELECT edge.parent, 0::bigint FROM timeball.dependency AS edge
-        WHERE edge.child = ANY (p_spawned) AND edge.linked_at IS NULL
-        UNION
-        SELECT edge.parent, reached.job_id
-        FROM reached
-        CROSS JOIN LATERAL (
-            SELECT open.parent FROM timeball.held
-            JOIN timeball.dependency AS open ON open.child = held.job_id
-            WHERE held.job_id = reached.job_id AND held.state = 'waiting'
-              AND open.decided_at IS NULL
-            OFFSET 0
-        ) AS edge
+        SELECT edge.parent
+        FROM reached CROSS JOIN LATERAL timeball.waits_for(reached.job_id, p_again) AS edge (parent)
         WHERE reached.job_id <> p_job
     )
-    SELECT array_agg(reached.job_id), array_agg(reached.before) INTO v_jobs, v_before FROM reached;
+    SELECT array_agg(reached.job_id) INTO v_jobs FROM reached;
     IF v_jobs IS NULL OR p_job <> ALL (v_jobs) THEN
         RETURN;
     END IF;
-    SELECT jsonb_object_agg(u.job_id, u.before ORDER BY u.before DESC) INTO v_from
-    FROM unnest(v_jobs, v_before) AS u (job_id, before);
+    SELECT jsonb_object_agg(way.job_id, way.before ORDER BY way.before DESC) INTO v_from
+    FROM (
+        SELECT u.id AS job_id, 0::bigint AS before FROM unnest(v_first) AS u (id)
+        UNION ALL
+        SELECT edge.parent, u.id
+        FROM unnest(v_jobs) AS u (id)
+        CROSS JOIN LATERAL timeball.waits_for(u.id, p_again) AS edge (parent)
+        WHERE u.id <> p_job
+    ) AS way;
     LOOP
         v_next := v_from ->> v_path[cardinality(v_path)]::text;
         EXIT WHEN v_next = 0;

@@ -39,7 +39,7 @@ BEGIN
                 RAISE EXCEPTION 'others are just ending jobs' USING ERRCODE = 'TB009';
             END IF;
             PERFORM timeball.check_cycle(
-                p_job, 'spawns what waits for', v_spawned, v_known);
+                p_job, 'spawns what waits for', v_spawned, v_known, false);
         ELSE
             PERFORM timeball.share_graph();
         END IF;
