@@ -211,3 +211,22 @@ def test_a_cycle_of_two_thousand_jobs_is_found_without_recursion(ledger: Postgre
     assert len(named) == len(chain)
     assert named[0] == f"job 2 would wait for job {1 + len(chain)}"
     assert named[-1] == "job 2"
+
+
+def test_who_cancels_a_child_locks_what_comes_after_it_in_the_order_of_ids(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,) = running(ledger, 1)
+    early, late = child_of(ledger, turn.uuid), child_of(ledger, turn.uuid)
+    assert ledger.add_edges(early, [Edge(late, Rule.ALL_DONE)]) is EdgesAnswer.ADDED
+    ledger.ensure_lanes([("default", 9)])
+    mover, one, two = session(), session(), session()
+    mover.run("BEGIN")
+    mover.verb("move", uuid=early, queue=None, priority=9)
+    one.verb_blocks("settle", **settle_of(worker, turn))
+    two.verb_blocks("cancel", uuid=late)
+    mover.commit()
+    assert one.answer() == [(["accepted"],)]
+    assert two.answer() == [("cancelled",)]
+    assert state(ledger, late) is State.CANCELLED
+    assert state(ledger, early) is State.PENDING

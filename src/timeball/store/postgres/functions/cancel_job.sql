@@ -3,7 +3,10 @@
 -- Returns cancelled, requested, finished or not_found.
 --
 -- Each round looks with fresh statements and acts under the lock that makes what it saw
--- hold; where the job has moved on meanwhile, another round follows.
+-- hold; where the job has moved on meanwhile, another round follows. One that waits for parents is
+-- locked together with those that it may rule out, in the order of ids like those whom
+-- `tell_children` locks: an edge may lead from a later job to an earlier one. Where it has gone
+-- meanwhile, those locks are given back, for the lane's comes before them.
 CREATE OR REPLACE FUNCTION timeball.cancel_job(p_job bigint)
 RETURNS text LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -12,6 +15,7 @@ DECLARE
     v_turn integer;
     v_entry record;
     v_event text;
+    v_touched bigint[];
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'a job is cancelled in a READ COMMITTED transaction'
@@ -19,6 +23,21 @@ BEGIN
     END IF;
     PERFORM timeball.share_graph();
     LOOP
+        BEGIN
+            IF EXISTS (
+                SELECT FROM timeball.held WHERE held.job_id = p_job AND held.state = 'waiting')
+            THEN
+                v_touched := timeball.descendants(ARRAY[p_job], '{cancelled}');
+                PERFORM 1 FROM timeball.held
+                WHERE held.job_id = ANY (v_touched) AND held.state = 'waiting'
+                ORDER BY held.job_id
+                FOR UPDATE;
+                IF NOT EXISTS (SELECT FROM timeball.held WHERE held.job_id = p_job) THEN
+                    RAISE EXCEPTION USING ERRCODE = 'TB007';
+                END IF;
+            END IF;
+        EXCEPTION WHEN SQLSTATE 'TB007' THEN NULL;
+        END;
         DELETE FROM timeball.held WHERE held.job_id = p_job RETURNING held.turn INTO v_turn;
         IF FOUND THEN
             INSERT INTO timeball.ended (job_id, turn, event, reason)
