@@ -88,7 +88,8 @@ class Driver(OperatorStory):
             assert not wrong, f"job: (is, should be): {wrong}"
             assert len(found) == len(expected)
             assert store.counts() == self.model.counts()
-        self.same([store.queues() for store in self.stores])
+        queues = [store.queues() for store in self.stores]
+        self.same([[each._replace(counted_to=0) for each in found] for found in queues])
 
     def audit(self) -> None:
         for world in self.worlds:
