@@ -35,7 +35,8 @@ RARE = (
     "SELECT timeball.register('w' || n, '{a}', '{q}', 9) FROM generate_series(2, 4) AS n",
     """INSERT INTO timeball.lease
         (lane, seq, worker, request, floor, prev, cur, pos_xid, pos_id, job_ids, turns)
-    SELECT 1 + n % 20, -n, 1 + n % 4, gen_random_uuid(), -n, prev, cur, '0', 0, job_ids[1:1], turns[1:1]
+    SELECT 1 + n % 20, -n, 1 + n % 4, gen_random_uuid(), -n, prev, cur, '0', 0, job_ids[1:1],
+        turns[1:1]
     FROM timeball.lease CROSS JOIN generate_series(1, 3000) AS n WHERE seq = 1""",
     "ANALYZE",
 )
