@@ -88,6 +88,12 @@ def retry_batch(request: Request, batch: UUID) -> Response:
     return answer(Answered(answer=retry(request, str(batch))))
 
 
+@routes.post("/api/v1/batches/{batch}/close", Scope.OPERATE, gives=Answered, also=(404,))
+def close_batch(request: Request, batch: UUID) -> Response:
+    """Let an open batch end with the last of its jobs."""
+    return answer(Answered(answer=close(request, str(batch))))
+
+
 def batch_of(look: Client, batch: UUID) -> BatchState:
     """Return a batch as it is now.
 
@@ -105,6 +111,16 @@ def cancel(request: Request, text: str) -> str:
         return {"answer": "cancelled", **{str(word): count for word, count in made.items()}}
 
     return _changed(request, text, "batch.cancel", change)
+
+
+def close(request: Request, text: str) -> str:
+    """Close a batch on record; return "closed", or "was_closed"."""
+
+    def change(batch: UUID) -> dict[str, Any]:
+        new = desk_of(request).client.get_batch(batch).close()
+        return {"answer": "closed" if new else "was_closed"}
+
+    return _changed(request, text, "batch.close", change)
 
 
 def retry(request: Request, text: str) -> str:

@@ -13,7 +13,7 @@ from timeball.core.queues import COUNT_MAX, Queue
 from timeball.core.records import CancelAnswer, Job
 from timeball.core.redaction import redacted, redacted_value
 from timeball.core.states import State
-from timeball.core.upkeep import DeleteAnswer, ReviveAnswer
+from timeball.core.upkeep import DeleteAnswer, MoveAnswer, ReviveAnswer, SnoozeAnswer
 from timeball.errors import JobNotFound
 from timeball.store.postgres.panorama import NEWEST_MAX, TurnRecord
 from timeball.web.api.models import (
@@ -26,8 +26,10 @@ from timeball.web.api.models import (
     JobOut,
     JobPage,
     LineOut,
+    MoveIn,
     ParentOut,
     ProgressOut,
+    SnoozeIn,
     Submitted,
     TurnOut,
     answer,
@@ -109,6 +111,18 @@ def revive_job(request: Request, job: Which) -> Response:
     return answer(Answered(answer=revive(request, job)))
 
 
+@routes.post("/api/v1/jobs/{job}/move", Scope.OPERATE, gives=Answered, also=(404, 409))
+def move_job(request: Request, job: Which, where: MoveIn) -> Response:
+    """Let a job that has not begun wait in another queue, with another priority, or both."""
+    return answer(Answered(answer=move(request, job, **where.model_dump())))
+
+
+@routes.post("/api/v1/jobs/{job}/snooze", Scope.OPERATE, gives=Answered, also=(404, 409))
+def snooze_job(request: Request, job: Which, when: SnoozeIn) -> Response:
+    """Let a job that has not begun start at an instant at the earliest (-> scheduled)."""
+    return answer(Answered(answer=snooze(request, job, **when.model_dump())))
+
+
 @routes.delete("/api/v1/jobs/{job}", Scope.ADMIN, gives=Answered, also=(404, 409))
 def delete_job(request: Request, job: Which) -> Response:
     """Delete a job that has ended, with its history."""
@@ -143,6 +157,36 @@ def revive(request: Request, text: str) -> str:
     return _changed(request, text, "job.revive", change)
 
 
+def move(request: Request, text: str, **where: Any) -> str:
+    """Move a job on record; return what became of it. `where` is as `Client.move` takes it.
+
+    Raises:
+        UsageError: It does not say where to.
+        Problem: It has begun or ended before.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.move(job.uuid, **where)
+        return _accepted(given, job, refused=given is not MoveAnswer.MOVED)
+
+    return _changed(request, text, "job.move", change, **where)
+
+
+def snooze(request: Request, text: str, **when: Any) -> str:
+    """Put a job off on record; return what became of it. `when` is as `Client.snooze` takes it.
+
+    Raises:
+        UsageError: It does not say until when.
+        Problem: It has begun or ended before, or waits for other jobs.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.snooze(job.uuid, **when)
+        return _accepted(given, job, refused=given is not SnoozeAnswer.SNOOZED)
+
+    return _changed(request, text, "job.snooze", change, **when)
+
+
 def delete(request: Request, text: str) -> str:
     """Delete a job on record; return what became of it.
 
@@ -157,7 +201,7 @@ def delete(request: Request, text: str) -> str:
     return _changed(request, text, "job.delete", change)
 
 
-def _changed(request: Request, text: str, what: str, change: Any) -> str:
+def _changed(request: Request, text: str, what: str, change: Any, **asked: Any) -> str:
     desk = desk_of(request)
     job = desk.find(text)
     after = desk.record(
@@ -165,9 +209,14 @@ def _changed(request: Request, text: str, what: str, change: Any) -> str:
         what,
         f"job {job.uuid}",
         before={"state": job.state, "turn": job.turn},
-        change=lambda: {"answer": change(desk, job)},
+        change=lambda: {"answer": change(desk, job), **_plain(asked)},
     )
     return str(after["answer"])
+
+
+def _plain(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for, as the record can hold it."""
+    return {name: str(value) for name, value in asked.items() if value is not None}
 
 
 def _accepted(given: str, job: Job, *, refused: bool) -> str:

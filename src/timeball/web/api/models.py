@@ -167,6 +167,20 @@ class Submitted(Model):
     uuid: UUID
 
 
+class MoveIn(Model):
+    """Where a job is to wait: another queue, another priority, or both."""
+
+    queue: Name | None = None
+    priority: Annotated[int, Field(ge=0, le=9)] | None = None
+
+
+class SnoozeIn(Model):
+    """When a job may start at the earliest: one of both."""
+
+    until: AwareDatetime | None = None
+    delay_s: Annotated[float, Field(ge=0)] | None = None
+
+
 class Answered(Model):
     """What became of a change."""
 

@@ -89,6 +89,26 @@ def run_schedule(request: Request, schedule: Name) -> Response:
     return answer(run(request, schedule), 201)
 
 
+@routes.delete("/api/v1/schedules/{schedule:path}", Scope.ADMIN, gives=Answered, also=(404,))
+def remove_schedule(request: Request, schedule: Name) -> Response:
+    """Retire a schedule; what was decided stays on record, and declaring it brings it back."""
+    return answer(Answered(answer=remove(request, schedule)))
+
+
+def remove(request: Request, name: str) -> str:
+    """Retire a schedule on record; return "removed"."""
+    desk = desk_of(request)
+
+    def change() -> dict[str, Any]:
+        desk.client.remove_schedule(name)
+        return {"answer": "removed"}
+
+    before = {"state": desk.look.get_schedule(name).state}
+    target = f"schedule {name}"
+    after = desk.record(caller_of(request), "schedule.remove", target, before=before, change=change)
+    return str(after["answer"])
+
+
 def pause(request: Request, name: str) -> str:
     """Pause a schedule on record; return the state that it is in."""
     return _changed(request, name, "schedule.pause", lambda desk: desk.client.pause_schedule(name))

@@ -14,7 +14,7 @@ from timeball.core.limits import StartRate
 from timeball.core.report import BatchReport
 from timeball.core.states import TERMINAL, State
 from timeball.web import gantt, graph
-from timeball.web.api.batches import batch_of, cancel, retry
+from timeball.web.api.batches import batch_of, cancel, close, retry
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of
 from timeball.web.routes import Routes
@@ -105,4 +105,7 @@ routes.post("/batches/{batch}/cancel", Scope.OPERATE)(
 )
 routes.post("/batches/{batch}/retry", Scope.OPERATE)(
     changing("/batches/{batch}", lambda request, _: retry(request, _of(request)), "retry_a_batch")
+)
+routes.post("/batches/{batch}/close", Scope.OPERATE)(
+    changing("/batches/{batch}", lambda request, _: close(request, _of(request)), "close_a_batch")
 )

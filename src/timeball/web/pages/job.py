@@ -11,15 +11,17 @@ from timeball.core.batches import BATCH
 from timeball.core.callbacks import CALLBACK
 from timeball.core.states import TERMINAL
 from timeball.web import life
-from timeball.web.api.jobs import Which, cancel, delete, revive
+from timeball.web.api.jobs import Which, cancel, delete, move, revive, snooze
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of, sees_payload
+from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import back, changing, rendered
 from timeball.web.zones import choice_of
 
 routes = Routes()
+_DIGITS_MAX: Final = 7
 _PARTS: Final = (
     ("held", "held back", "scheduled, waiting for others, or backing off"),
     ("pending", "pending", "from when it might start until a worker took it"),
@@ -63,6 +65,25 @@ def show_one_job(request: Request, job: Which) -> Response:
     )
 
 
+def _move(request: Request, fields: dict[str, list[str]]) -> str:
+    queue, priority = fields.get("queue", [""])[0].strip(), _number(fields, "priority")
+    return move(request, _of(request), queue=queue or None, priority=priority)
+
+
+def _snooze(request: Request, fields: dict[str, list[str]]) -> str:
+    minutes = _number(fields, "minutes")
+    return snooze(request, _of(request), delay_s=None if minutes is None else 60.0 * minutes)
+
+
+def _number(fields: dict[str, list[str]], name: str) -> int | None:
+    text = fields.get(name, [""])[0].strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+        raise Problem(400, f"{name}: write a number of at most {_DIGITS_MAX} digits")
+    return int(text)
+
+
 def _path(word: str) -> str:
     return f"/jobs/{{job}}/{word}"
 
@@ -73,6 +94,8 @@ routes.post(_path("cancel"), Scope.OPERATE)(
 routes.post(_path("revive"), Scope.OPERATE)(
     changing("/jobs/{job}", lambda request, _: revive(request, _of(request)), "revive_one")
 )
+routes.post(_path("move"), Scope.OPERATE)(changing("/jobs/{job}", _move, "move_one"))
+routes.post(_path("snooze"), Scope.OPERATE)(changing("/jobs/{job}", _snooze, "snooze_one"))
 routes.post(_path("delete"), Scope.ADMIN)(
     changing("/jobs", lambda request, _: delete(request, _of(request)), "delete_one")
 )

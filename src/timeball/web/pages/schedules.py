@@ -16,7 +16,7 @@ from timeball.core.records import Schedule
 from timeball.errors import UsageError
 from timeball.web import month
 from timeball.web.addresses import Name, named, segment
-from timeball.web.api.schedules import HISTORY, pause, resume, run, upcoming
+from timeball.web.api.schedules import HISTORY, pause, remove, resume, run, upcoming
 from timeball.web.desk import desk_of, sees_payload
 from timeball.web.parts import part_of
 from timeball.web.routes import Routes
@@ -179,3 +179,6 @@ for _word, _change in (("pause", _pause), ("resume", _resume), ("run", _run)):
     routes.post(f"/schedules/{{schedule:path}}/{_word}", Scope.OPERATE)(
         changing("/schedules/{schedule}", _change, f"{_word}_one_schedule")
     )
+routes.post("/schedules/{schedule:path}/remove", Scope.ADMIN)(
+    changing("/schedules", lambda request, _: remove(request, _of(request)), "remove_one_schedule")
+)
