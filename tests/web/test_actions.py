@@ -24,7 +24,9 @@ def record_of(browser: Browser) -> tuple[str, Any]:
 def buttons(browser: Browser, path: str) -> set[str]:
     """The last words of the addresses to which the forms of a page lead."""
     forms = seen(browser.get(path)).of("form")
-    return {str(form["action"]).rpartition("/")[2] for form in forms if form.get("method") == "post"}
+    return {
+        str(form["action"]).rpartition("/")[2] for form in forms if form.get("method") == "post"
+    }
 
 
 def test_a_job_is_moved_and_put_off_and_both_are_on_record(client: Client, admin: Browser) -> None:
