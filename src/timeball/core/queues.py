@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 COUNT_MAX: Final = 10_000
 """Where counting the jobs of one queue ends: a look at a queue of millions must be cheap."""
 
-COUNT_BUDGET: Final = 20_000
+COUNT_BUDGET: Final = 10_000
 """Of this many queues share: where there are many, counting ends earlier, but not before 100."""
 
 QUEUE_PAUSED: Final = "paused"
