@@ -21,7 +21,8 @@ from tests.store.postgres.sessions import (
 from tests.store.postgres.test_dependency_races import child_json, child_of, running, state
 
 from timeball.core.audit import audit
-from timeball.core.dependencies import Edge
+from timeball.core.batches import ReopenAnswer
+from timeball.core.dependencies import Edge, Rule
 from timeball.core.records import JobSpec, Turn
 from timeball.core.states import State
 from timeball.core.uniqueness import Unique
@@ -104,6 +105,28 @@ def test_a_cancel_that_comes_first_is_obeyed_and_one_that_comes_second_finds_it_
     assert state(ledger, turns[1].uuid) is State.CANCELLED
     assert sum(ledger.counts().values()) == 3
     assert_sound(ledger)
+
+
+def test_a_batch_is_not_tried_again_before_what_was_spawned_after_it_knows_how_it_ended(
+    ledger: PostgresStore,
+) -> None:
+    first = spec()
+    later = spec(first.uuid)
+    ledger.submit([first, later, batch(later)])
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    ledger.cancel(later.uuid)
+    child = JobSpec(uuid=uuid4(), kind="a", after=(Edge(later.uuid, Rule.ALL_DONE),))
+    answer = ledger.connections.run("spawn", **spawn_of(worker, turn, child))  # and dies: no link
+    assert answer == [("accepted",)]
+    again = ledger.get(later.uuid)
+    answers = [ledger.reopen([(again.id, again.turn)]) for _ in range(2)]
+    assert answers == [ReopenAnswer.BUSY, ReopenAnswer.DONE]
+    while ledger.link(1_000):
+        pass
+    finish(ledger, worker)
+    assert {state(ledger, each.uuid) for each in (first, later, child)} == {State.SUCCEEDED}
+    assert_sound(ledger, quiesced=True)
 
 
 def test_no_child_of_who_spawns_starts_before_what_was_spawned_has_ended(

@@ -1,7 +1,8 @@
 -- event: revive (failed, cancelled, skipped -> pending, waiting)
 -- Start ended jobs of a batch again, each once those of them that it comes after have ended, and
 -- have the batches wait that they are in, those that have succeeded too. Returns done; changed, where
--- a job is not as it was any more at its turn; busy, where others were in the way: try again.
+-- a job is not as it was any more at its turn; busy, where others were in the way, or edges were to be
+-- linked first, which is done then: try again.
 --
 -- Takes the graph lock alone, as `link` does: nobody ends a job meanwhile. It waits for nothing long,
 -- because who settles waits behind it.
@@ -23,6 +24,26 @@ BEGIN
     IF NOT timeball.lock_graph() THEN
         RETURN 'busy';
     END IF;
+    LOOP
+        v_new := array(
+            SELECT DISTINCT edge.child FROM timeball.dependency AS edge
+            WHERE edge.parent = ANY (v_new) AND edge.rule = 'member'
+              AND edge.decided_at IS NOT NULL AND edge.child <> ALL (v_all)
+            ORDER BY edge.child);
+        EXIT WHEN v_new = '{}';
+        v_all := v_all || v_new;
+        v_nodes := v_nodes || array(
+            SELECT u.id FROM unnest(v_new) AS u (id) WHERE timeball.has_ended(u.id));
+    END LOOP;
+    -- What came after them before, and is not linked yet, is told how they ended and not made to
+    -- wait for them once more: they might come after it by now.
+    IF EXISTS (
+        SELECT FROM timeball.dependency AS edge
+        WHERE edge.parent = ANY (v_all) AND edge.decided_at IS NULL AND edge.linked_at IS NULL)
+    THEN
+        PERFORM timeball.link(1000);
+        RETURN 'busy';
+    END IF;
     PERFORM 1 FROM timeball.job WHERE job.id = ANY (p_jobs) ORDER BY job.id FOR NO KEY UPDATE;
     IF EXISTS (
         SELECT FROM unnest(p_jobs, p_turns) AS u (id, turn)
@@ -41,17 +62,6 @@ BEGIN
             DETAIL = (SELECT job.uuid::text FROM timeball.job WHERE job.id = v_clashed[1]);
     END IF;
 
-    LOOP
-        v_new := array(
-            SELECT DISTINCT edge.child FROM timeball.dependency AS edge
-            WHERE edge.parent = ANY (v_new) AND edge.rule = 'member'
-              AND edge.decided_at IS NOT NULL AND edge.child <> ALL (v_all)
-            ORDER BY edge.child);
-        EXIT WHEN v_new = '{}';
-        v_all := v_all || v_new;
-        v_nodes := v_nodes || array(
-            SELECT u.id FROM unnest(v_new) AS u (id) WHERE timeball.has_ended(u.id));
-    END LOOP;
     UPDATE timeball.dependency AS edge SET decided_at = NULL, met = NULL
     FROM (
         SELECT told.child, told.parent FROM timeball.dependency AS told
