@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -64,6 +66,7 @@ def main() -> int:
         print("schemathesis is not installed: pip install schemathesis", file=sys.stderr)
         return 2
     token, text = Token.new("fuzz", [Scope.ADMIN])
+    os.environ.setdefault("TIMEBALL_SECRET_CALLBACK", secrets.token_hex(32))
     with (
         tempfile.TemporaryDirectory(prefix="timeball-fuzz-") as folder,
         EmbeddedPostgres(Path(folder, "data"), linger_s=0.0) as server,

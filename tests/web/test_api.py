@@ -334,3 +334,29 @@ def test_the_description_names_every_route_its_scope_and_its_answers(admin: Brow
     assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     ids = [operation["operationId"] for operation in listed.values()]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("jobs/{job}/move", {"queue": "q", "priority": True}),
+        ("jobs/{job}/snooze", {"delay_s": False}),
+        ("jobs/{job}/snooze", {"delay_s": "60"}),
+        ("jobs/{job}/snooze", {"until": 1_800_000_000}),
+        ("matching/cancel", {"every": 1}),
+    ],
+)
+def test_what_the_description_calls_a_number_is_no_text_and_no_truth(
+    client: Client, admin: Browser, path: str, body: Any
+) -> None:
+    handle = client.submit("k")
+    answer = admin.send("POST", f"/api/v1/{path.format(job=handle.uuid)}", body)
+    assert answer.status == 422
+    assert any([*body][-1] in error for error in answer.json["errors"])
+
+
+def test_a_whole_number_is_one_however_it_is_written(client: Client, admin: Browser) -> None:
+    handle = client.submit("k")
+    answer = admin.send("POST", f"/api/v1/jobs/{handle.uuid}/move", {"priority": 6.0})
+    assert answer.status == 200
+    assert client.get(handle.uuid).priority == 6

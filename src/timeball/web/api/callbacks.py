@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Request, Response
+from fastapi import Path, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from timeball.action.callback_kind import signers
@@ -40,7 +40,9 @@ _PROBLEMS: Final = {
     gives=Answered,
     also=(404, 408, 409, 410, 413),
 )
-async def call_back(request: Request, callback: UUID) -> Response:
+async def call_back(
+    request: Request, callback: UUID, _: Annotated[str, Path(alias="proof")]
+) -> Response:
     """End a callback with the JSON of the body (waiting -> succeeded)."""
     desk, body = desk_of(request), await request.body()
     if len(body) > RESULT_MAX:

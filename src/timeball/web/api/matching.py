@@ -15,7 +15,7 @@ from timeball.client import Client
 from timeball.core.states import TERMINAL, State
 from timeball.errors import StoreUnavailable, UsageError
 from timeball.web.api.jobs import page_of
-from timeball.web.api.models import Model, Name, Number, answer
+from timeball.web.api.models import WHOLE, Model, Name, Truth, answer
 from timeball.web.desk import Desk, caller_of, desk_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
@@ -48,8 +48,8 @@ class MatchingIn(Model):
     state: State | None = None
     queue: Name | None = None
     kind: Name | None = None
-    every: bool = False
-    up_to: Number | None = Field(
+    every: Truth = False
+    up_to: Annotated[int, Field(ge=0, le=10**18, strict=True), WHOLE] | None = Field(
         None, description="No job with a greater number, so that none is meant that came since"
     )
     mark: Annotated[str, Field(pattern=r"^[a-z]{1,16}:[0-9]{1,18}$")] | None = Field(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.responses import Response
 
 from timeball.core.limits import Scope as LimitScope
@@ -17,6 +17,25 @@ from timeball.core.states import Ending, State
 NUMBER_MAX: Final = 2**63 - 1
 Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+def _written(value: Any) -> Any:
+    """Let pass what was written out; Pydantic would make an instant of a number, and of true."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError("write an instant with its offset, such as 2026-03-01T09:00:00+01:00")
+
+
+def _whole(value: Any) -> Any:
+    """Take 6.0 for what it is in JSON: the number 6."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(_written)]
+WHOLE: Final = BeforeValidator(_whole)  # after the bounds, which the description would lack else
+Real = Annotated[float, Field(strict=True)]
+Truth = Annotated[bool, Field(strict=True)]
+Priority = Annotated[int, Field(ge=0, le=9, strict=True), WHOLE]
 
 
 class Model(BaseModel):
@@ -143,13 +162,13 @@ class JobIn(Model):
     args: dict[str, Any] = Field(default_factory=dict)
     uuid: UUID | None = Field(None, description="Sending the same one again adds nothing")
     queue: Name | None = None
-    priority: Annotated[int, Field(ge=0, le=9)] | None = None
-    run_at: AwareDatetime | None = None
-    delay_s: Annotated[float, Field(ge=0)] | None = None
-    expires_at: AwareDatetime | None = None
-    max_retries: Annotated[int, Field(ge=0)] | None = None
-    max_crashes: Annotated[int, Field(ge=1)] | None = None
-    timeout_s: Annotated[float, Field(gt=0)] | None = None
+    priority: Priority | None = None
+    run_at: Instant | None = None
+    delay_s: Annotated[Real, Field(ge=0)] | None = None
+    expires_at: Instant | None = None
+    max_retries: Annotated[int, Field(ge=0, strict=True), WHOLE] | None = None
+    max_crashes: Annotated[int, Field(ge=1, strict=True), WHOLE] | None = None
+    timeout_s: Annotated[Real, Field(gt=0)] | None = None
     delivery: Delivery | None = None
     key: Name | None = None
     unique: Name | None = None
@@ -171,14 +190,14 @@ class MoveIn(Model):
     """Where a job is to wait: another queue, another priority, or both."""
 
     queue: Name | None = None
-    priority: Annotated[int, Field(ge=0, le=9)] | None = None
+    priority: Priority | None = None
 
 
 class SnoozeIn(Model):
     """When a job may start at the earliest: one of both."""
 
-    until: AwareDatetime | None = None
-    delay_s: Annotated[float, Field(ge=0)] | None = None
+    until: Instant | None = None
+    delay_s: Annotated[Real, Field(ge=0)] | None = None
 
 
 class Answered(Model):
@@ -219,7 +238,7 @@ class QueueList(Model):
 class DepthIn(Model):
     """How many jobs may wait in a queue; null: any number."""
 
-    max_depth: Annotated[int, Field(ge=1, le=1_000_000)] | None
+    max_depth: Annotated[int, Field(ge=1, le=1_000_000, strict=True), WHOLE] | None
 
 
 class LimitOut(Model):
@@ -243,7 +262,7 @@ class LimitIn(Model):
 
     scope: LimitScope
     name: Name
-    at_once: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    at_once: Annotated[int, Field(ge=1, le=10_000, strict=True), WHOLE] | None = None
     rate: Annotated[str, Field(max_length=64, examples=["5/s", "100/m"])] | None = None
 
 
@@ -298,7 +317,7 @@ class ScheduleDetail(Model):
 class ResumeIn(Model):
     """How to resume a schedule."""
 
-    backfill: bool = Field(False, description="Run what came during the pause")
+    backfill: Truth = Field(False, description="Run what came during the pause")
 
 
 class WorkerOut(Model):

@@ -22,19 +22,19 @@ def list_queues(request: Request) -> Response:
     return answer(QueueList(queues=[QueueOut(**queue._asdict()) for queue in found]))
 
 
-@routes.post("/api/v1/queues/{queue:path}/pause", Scope.OPERATE, gives=Answered)
+@routes.post("/api/v1/queues/{queue:path}/pause", Scope.OPERATE, gives=Answered, also=(404,))
 def pause_queue(request: Request, queue: Name) -> Response:
     """Let no job of a queue start until it is resumed."""
     return answer(Answered(answer=pause(request, queue)))
 
 
-@routes.post("/api/v1/queues/{queue:path}/resume", Scope.OPERATE, gives=Answered)
+@routes.post("/api/v1/queues/{queue:path}/resume", Scope.OPERATE, gives=Answered, also=(404,))
 def resume_queue(request: Request, queue: Name) -> Response:
     """Let jobs of a paused queue start again."""
     return answer(Answered(answer=resume(request, queue)))
 
 
-@routes.put("/api/v1/queues/{queue:path}/depth", Scope.ADMIN, gives=Answered)
+@routes.put("/api/v1/queues/{queue:path}/depth", Scope.ADMIN, gives=Answered, also=(404,))
 def limit_queue_depth(request: Request, queue: Name, depth: DepthIn) -> Response:
     """Say beyond how many waiting jobs a queue takes no more."""
     desk = desk_of(request)
