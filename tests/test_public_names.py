@@ -7,8 +7,8 @@ NAMES = {
     "AsyncClient", "AsyncScheduler", "Batch", "Cancel", "CancelAnswer", "Client", "Context",
     "DeadlockError", "Delivery", "Draft", "Handle", "Job", "PermanentError", "Processes", "Rate",
     "Retry", "Scheduler", "SchedulerClosed", "Secret", "Snooze", "State", "StoreUnavailable",
-    "TimeballError", "UsageError", "__version__", "chain", "chord", "command", "connect",
-    "connect_async", "cron", "draft", "group", "http", "job", "sql",
+    "TimeballError", "UsageError", "__version__", "callback", "callback_url", "chain", "chord",
+    "command", "connect", "connect_async", "cron", "draft", "group", "http", "job", "sql",
 }  # fmt: skip
 
 

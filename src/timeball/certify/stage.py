@@ -29,6 +29,7 @@ from timeball.core.limits import limit_violations
 from timeball.core.permits import rate_violations
 from timeball.core.records import JobSpec
 from timeball.core.states import TERMINAL
+from timeball.core.upkeep import Keep
 from timeball.store.postgres import PostgresStore
 from timeball.worker.child import Load
 from timeball.worker.config import WorkerConfig
@@ -176,6 +177,9 @@ class Stage:
             loads=(Load(target=str(self.folder), loader=LOADER), *loads),
             worker=WorkerConfig(name="certify", slots=slots, **settings),
             children=children,
+            keep=Keep(
+                succeeded_s=None, others_s=None
+            ),  # the logs must agree for ten years
         )
         log = self.folder / f"workers-{len(self.fleets)}.log"
         fleet = Fleet(config, log, (*self.terms.boots, *boots))

@@ -154,23 +154,20 @@ def _many_attempts(stage: Stage) -> Any:
 
 def _counted(stage: Stage) -> Any:
     """Count while a job ends between any two statements of the counting."""
-    submit(stage.store, 3)
-    worker = worker_of(stage.store)
-    turns = claim_all(stage.store, worker)
-    connections = stage.store.connections
-    plain = stage.store._run  # noqa: SLF001 - stands between the store and its statements
+    with closing(PostgresStore(stage.dsn)) as store:
+        submit(store, 3)
+        worker = worker_of(store)
+        turns = claim_all(store, worker)
+        plain = store._run  # noqa: SLF001 - stands between the store and its statements
 
-    def between(name: str, /, **params: Any) -> Any:
-        rows = plain(name, **params)
-        if name == "counts" and turns:
-            connections.run("settle", **settle_of(worker, turns.pop()))
-        return rows
+        def between(name: str, /, **params: Any) -> Any:
+            rows = plain(name, **params)
+            if name == "counts" and turns:
+                store.connections.run("settle", **settle_of(worker, turns.pop()))
+            return rows
 
-    stage.store._run = between  # noqa: SLF001
-    try:
-        return sum(stage.store.counts().values())
-    finally:
-        stage.store._run = plain  # noqa: SLF001
+        store._run = between  # noqa: SLF001
+        return sum(store.counts().values())
 
 
 def counts_twice(store: PostgresStore, queue: str | None = None) -> dict[State, int]:
