@@ -177,9 +177,7 @@ class Stage:
             loads=(Load(target=str(self.folder), loader=LOADER), *loads),
             worker=WorkerConfig(name="certify", slots=slots, **settings),
             children=children,
-            keep=Keep(
-                succeeded_s=None, others_s=None
-            ),  # the logs must agree for ten years
+            keep=Keep(succeeded_s=None, others_s=None),  # the logs must agree for ten years
         )
         log = self.folder / f"workers-{len(self.fleets)}.log"
         fleet = Fleet(config, log, (*self.terms.boots, *boots))
