@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from tests.store.postgres.sessions import worker_of
 from tests.web.asgi import Browser
 from tests.web.test_pages import seen
 
-from timeball.client import Client
-from timeball.core.states import State
+from timeball.client import Client, Handle
+from timeball.core.rate import Rate
+from timeball.core.records import Settlement
+from timeball.core.states import Ending, State
 from timeball.errors import ScheduleNotFound
 from timeball.store.postgres import PostgresStore
 
@@ -19,6 +22,13 @@ def record_of(browser: Browser) -> tuple[str, Any]:
     """What was changed last, and what that came to."""
     last = browser.get("/api/v1/operations").json["operations"][0]
     return last["what"], last["after"]
+
+
+def ended_in(store: PostgresStore, worker: int, handle: Handle, began_at: float) -> None:
+    """One that a worker has begun and ended."""
+    (turn,) = store.claim(worker, limit=1, request=handle.uuid, floors={}, permits={"q": 1})
+    where = (turn.lane, turn.seq, turn.job_id, turn.turn)
+    store.settle(worker, [Settlement(*where, Ending.SUCCEEDED, began_at=began_at)])
 
 
 def buttons(browser: Browser, path: str) -> set[str]:
@@ -111,3 +121,83 @@ def test_a_schedule_is_removed_and_its_record_stays(client: Client, admin: Brows
     with pytest.raises(ScheduleNotFound):
         client.pause_schedule("nothing")
     assert admin.send("DELETE", "/api/v1/schedules/nothing").status == 404
+
+
+def test_a_limit_is_set_and_lifted_by_forms_and_both_are_on_record(
+    client: Client, admin: Browser
+) -> None:
+    about = {"scope": "queue", "name": "a/b"}
+    assert admin.form("/limits", **about, at_once="3", rate="5/s").header("location") == (
+        "/limits?told=set"
+    )
+    (limit,) = client.limits()
+    assert (limit.scope, limit.name, limit.at_once, str(limit.rate)) == ("queue", "a/b", 3, "5/s")
+    assert record_of(admin) == ("limit.set", {"at_once": 3, "rate": "5/s"})
+    admin.form("/limits", **about, at_once="", rate="1/m")  # what is left empty stays
+    assert (client.limits()[0].at_once, client.limits()[0].rate) == (3, Rate(1, per_s=60))
+    page = seen(admin.get("/limits/queue/a%2Fb"))
+    titles = [one.get("title") for one in page.of("summary")]
+    assert "at most 1/m \N{RIGHTWARDS ARROW} any number of starts" in titles
+    assert "3 at once \N{RIGHTWARDS ARROW} any number" in titles
+    for which in ("rate", "at_once"):
+        assert admin.form("/limits/lift", **about, which=which).header("location") == (
+            "/limits?told=lifted"
+        )
+    assert client.limits() == []
+    assert admin.get("/limits/queue/a%2Fb").status == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"scope": "queue", "name": "q"},
+        {"scope": "moon", "name": "q", "at_once": "1"},
+        {"scope": "queue", "name": "", "at_once": "1"},
+        {"scope": "queue", "name": "q", "at_once": "-1"},
+        {"scope": "queue", "name": "q", "at_once": "9" * 400},
+        {"scope": "queue", "name": "q", "at_once": "1", "rate": "often"},
+        {"scope": "kind", "name": "k", "at_once": "1"},
+        {"scope": "queue", "name": "q", "which": "used"},
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_not_set(
+    client: Client, local: Browser, fields: dict[str, str]
+) -> None:
+    path = "/limits/lift" if "which" in fields else "/limits"
+    assert local.form(path, **fields).status == 400
+    assert client.limits() == []
+
+
+def test_a_depth_is_limited_by_a_form_and_an_empty_one_lifts_it(
+    client: Client, admin: Browser
+) -> None:
+    client.submit("k", queue="q")
+    assert "depth" in buttons(admin, "/queues")
+    for text, depth in (("7", 7), ("", None)):
+        assert admin.form("/queues/depth", queue="q", max_depth=text).status == 303
+        assert client.queues()[0].max_depth == depth
+        assert record_of(admin) == ("queue.depth", {"max_depth": depth})
+    for text in ("0", "x", "9" * 400, "1000001"):
+        assert admin.form("/queues/depth", queue="q", max_depth=text).status == 400
+
+
+def test_what_began_lately_is_shown_against_its_rate(
+    client: Client, store: PostgresStore, direct: str, admin: Browser
+) -> None:
+    client.limit(queue="q", rate="2/s")
+    client.limit(queue="other", at_once=2)
+    with psycopg.connect(direct, autocommit=True) as connection:
+        connection.execute("UPDATE timeball.limiter SET since = since - interval '1 hour'")
+    path = "/api/v1/limits/proof?scope=queue&name"
+    assert admin.get(f"{path}=q").json["rates"] == []
+    assert "Nothing on record began under it" in admin.get("/limits/queue/q").text
+    worker, first = worker_of(store, "q"), store.now().timestamp()
+    for n in range(3):
+        ended_in(store, worker, client.submit("k", queue="q"), first + n / 100)
+    (proof,) = admin.get(f"{path}=q").json["rates"]
+    found = [proof[name] for name in ("name", "rate", "starts", "most", "allowed", "early")]
+    assert found == ["queue:q", "2/s", 3, 3, 2, 1]
+    said = "".join(seen(admin.get("/limits/queue/q")).said)
+    assert "at most 3 of 2 starts in any 1 s, in 3 starts on record: 1 too early" in said
+    assert [admin.get(f"{path}={name}").status for name in ("other", "none")] == [404] * 2

@@ -68,7 +68,7 @@ def poisoned(client: Client, store: PostgresStore) -> Client:
     with client.batch(NAME) as batch:
         batch.submit(NAME, after=[batch.submit(NAME, args={POISON: POISON})])
     client.pause_queue(NAME, by=NAME)
-    client.limit(key=NAME, at_once=2)
+    client.limit(key=NAME, at_once=2, rate="5/s")
     return client
 
 
@@ -83,7 +83,8 @@ def test_what_a_job_holds_is_shown_and_never_obeyed(
     poisoned: Client, admin: Browser, route: Any
 ) -> None:
     batch = str(poisoned.batches()[0].uuid)
-    page = seen(admin.get(path_of(route, schedule=quote(NAME, safe=""), batch=batch)))
+    names = {"schedule": quote(NAME, safe=""), "about": "key", "limit": quote(NAME, safe="")}
+    page = seen(admin.get(path_of(route, **names, batch=batch)))
     assert len(page.of("script")) == 1
     assert not [tag for tag, _ in page.tags if tag in {"img", "iframe", "object", "b "}]
     for tag, attributes in page.tags:

@@ -24,6 +24,7 @@ PATHS = [
     *(f"/jobs?q={word}" for word in WORDS),
     *(f"/jobs?q=state:{word}" for word in LISTS),
     *("/jobs?before=5000", "/jobs?q=kind:rare&before=5000", "/jobs/77", "/dependencies/77"),
+    *("/limits/queue/q2", "/limits/kind/rare", "/limits/key/t-*"),
     *("/metrics", "/api/v1/counts", "/api/v1/jobs?limit=500"),
 ]
 RARE = (
@@ -38,6 +39,9 @@ RARE = (
     SELECT 1 + n % 20, -n, 1 + n % 4, gen_random_uuid(), -n, prev, cur, '0', 0, job_ids[1:1],
         turns[1:1]
     FROM timeball.lease CROSS JOIN generate_series(1, 3000) AS n WHERE seq = 1""",
+    """INSERT INTO timeball.limiter (scope, name, starts, window_us, since)
+    SELECT scope, name, 1, 1, '-infinity'
+    FROM (VALUES ('queue', 'q2'), ('kind', 'rare'), ('key', 't-*')) AS rate (scope, name)""",
     "ANALYZE",
 )
 pytestmark = pytest.mark.slow
@@ -50,7 +54,7 @@ def asking(direct: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Brows
     with psycopg.connect(direct, autocommit=True) as connection:
         for text in RARE:
             connection.execute(text)
-    for name in ("NEWEST_MAX", "LOOKED_MAX"):
+    for name in ("NEWEST_MAX", "LOOKED_MAX", "PROVEN_MAX"):
         monkeypatch.setattr(panorama, name, BOUND)
     for module in (queues, tide):
         monkeypatch.setattr(module, "COUNT_MAX", BOUND)

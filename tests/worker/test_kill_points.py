@@ -92,6 +92,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         (
             "recent_starts",
+            "recent_permitted",
             "workers",
             "job_turns",
             "job_events",

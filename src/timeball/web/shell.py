@@ -49,6 +49,7 @@ _TOLD: Final = {
     "was_closed": "It was closed before.",
     "removed": "Removed: it fires no more.",
     "set": "From now on.",
+    "lifted": "Lifted: it limits nothing more.",
     "refused": "Refused: the job is not in a state that allows it. Nothing was changed.",
     "nothing": "There was nothing to start again.",
     "some": "Some were refused, for their state, or are gone; the others were changed.",

@@ -10,6 +10,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from timeball.core.limits import Scope
+from timeball.core.permits import Law, Proof, Start, proofs
 from timeball.core.states import Ending, State
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.readers import list_of
@@ -22,6 +24,10 @@ LOOKED_MAX: Final = 5_000
 FAILURES_MAX: Final = 1_000
 TURNS_MAX: Final = 200
 WORKERS_MAX: Final = 1_000
+PROVEN_MAX: Final = 5_000
+"""Turns of which it is worked out, while somebody waits for a page, whether a rate was kept."""
+
+_PROVEN_S: Final = 3_600
 _GONE_MAX: Final = 20
 _KINDS_MAX: Final = 8
 
@@ -90,6 +96,16 @@ class Starts(NamedTuple):
     """Of so many of the last seconds all that began is known."""
 
 
+class Proven(NamedTuple):
+    """How what began lately under one limit stands against its rate."""
+
+    since: datetime
+    """Of turns that were granted after then, and have ended."""
+
+    proofs: list[Proof]
+    """One; of a pattern one for each key, the fullest window first. None: nothing began."""
+
+
 class Panorama:
     """What happened lately, and who is there."""
 
@@ -127,6 +143,26 @@ class Panorama:
             elif 0 <= ago < seconds:
                 per_second[seconds - 1 - ago] = count
         return Starts(per_second, known)
+
+    def proven(self, scope: Scope, name: str) -> Proven | None:
+        """Return what the record says of a rate, of the last hour and `PROVEN_MAX` turns at most.
+
+        Args:
+            scope: What the limit is about.
+            name: Of the limit.
+
+        Returns:
+            What began against what might; None where there is no such limit on starts.
+        """
+        asked = {"scope": scope.value, "name": name, "seconds": _PROVEN_S}
+        rows = self._run("recent_permitted", most=PROVEN_MAX, **asked)
+        if not rows:
+            return None
+        since, *law = rows[0][:5]
+        rate = Law(*law).rate
+        starts = (Start(of, rate, at_us) for *_, of, at_us in rows if of is not None)
+        found = sorted(proofs(starts), key=lambda proof: (-len(proof.early), -proof.most))
+        return Proven(since.astimezone(UTC), found)
 
     def workers(self) -> list[WorkerRecord]:
         """Return the workers that live, and after them the latest that do not."""

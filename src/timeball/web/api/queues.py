@@ -37,16 +37,21 @@ def resume_queue(request: Request, queue: Name) -> Response:
 @routes.put("/api/v1/queues/{queue:path}/depth", Scope.ADMIN, gives=Answered, also=(404,))
 def limit_queue_depth(request: Request, queue: Name, depth: DepthIn) -> Response:
     """Say beyond how many waiting jobs a queue takes no more."""
+    return answer(Answered(answer=limit_depth(request, queue, depth.max_depth)))
+
+
+def limit_depth(request: Request, queue: str, max_depth: int | None) -> str:
+    """Limit how many jobs may wait in a queue, on record; return "set"."""
     desk = desk_of(request)
 
     def change() -> dict[str, Any]:
-        desk.client.limit_depth(queue, depth.max_depth)
-        return {"max_depth": depth.max_depth}
+        desk.client.limit_depth(queue, max_depth)
+        return {"max_depth": max_depth}
 
     before = {"max_depth": _facts(request, queue).get("max_depth")}
     caller = caller_of(request)
     desk.record(caller, "queue.depth", f"queue {queue}", before=before, change=change)
-    return answer(Answered(answer="set"))
+    return "set"
 
 
 def pause(request: Request, queue: str) -> str:

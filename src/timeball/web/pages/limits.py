@@ -1,22 +1,28 @@
-"""Limits: how many at once, how many starts in a time, and how far they are used up."""
+"""Limits: how many at once, how many starts in a time, how far used up, and whether kept."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from timeball.core.limits import AT_ONCE_DEFAULT, Limit
 from timeball.core.limits import Scope as LimitScope
+from timeball.core.permits import Proof
+from timeball.web.addresses import Name
+from timeball.web.api.limits import change, proven
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of
 from timeball.web.parts import part_of
+from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
-from timeball.web.shell import rendered
+from timeball.web.shell import changing, rendered
 
 routes = Routes()
+_PROOFS: Final = 50
+_DIGITS_MAX: Final = 7
 
 
 @routes.get("/limits", Scope.READ)
@@ -33,6 +39,68 @@ def show_limits(request: Request) -> Response:
         limits=[(limit, _used(limit)) for limit in part.rows],
         default=AT_ONCE_DEFAULT,
     )
+
+
+@routes.get("/limits/{about}/{limit:path}", Scope.READ)
+def show_one_limit(request: Request, about: str, limit: Name) -> Response:
+    """Show one limit, and what the record says of its rate."""
+    desk = desk_of(request)
+    found = [one for one in desk.look.limits() if (one.scope, one.name) == (about, limit)]
+    if not found:
+        raise Problem(404, f"no limit is set for the {about[:64]} {limit!r}")
+    shown = found[0]
+    proof = None if shown.rate is None else proven(request, shown.scope, shown.name)
+    return rendered(
+        request,
+        "limit",
+        title=f"{about} {limit}",
+        here="limits",
+        limit=shown,
+        used=_used(shown),
+        default=AT_ONCE_DEFAULT,
+        proof=proof,
+        proofs=[(each, _room(each)) for each in proof.proofs[:_PROOFS]] if proof else [],
+        now=desk.look.store.now(),
+    )
+
+
+def _room(proof: Proof) -> Any:
+    """Return how full the fullest window was, drawn."""
+    free = max(0, proof.allowed - proof.most)
+    label = f"{proof.most} of {proof.allowed} starts in the fullest window"
+    part = "failed" if proof.early else "running"
+    return bar([(part, proof.most), ("free", free)], label=label)
+
+
+def _about(fields: dict[str, list[str]]) -> tuple[LimitScope, str]:
+    """Return what a form is about."""
+    try:
+        scope = LimitScope(fields.get("scope", [""])[0])
+    except ValueError:
+        raise Problem(400, f"scope: write one of {', '.join(LimitScope)}") from None
+    return scope, fields.get("name", [""])[0]
+
+
+def _set(request: Request, fields: dict[str, list[str]]) -> str:
+    at_once, rate = (fields.get(name, [""])[0].strip() for name in ("at_once", "rate"))
+    given: dict[str, Any] = {"rate": rate} if rate else {}
+    if at_once:
+        if not (at_once.isascii() and at_once.isdigit() and len(at_once) <= _DIGITS_MAX):
+            raise Problem(400, "at once: write a number")
+        given["at_once"] = int(at_once)
+    return change(request, *_about(fields), given)
+
+
+def _lift(request: Request, fields: dict[str, list[str]]) -> str:
+    which = fields.get("which", [""])[0]
+    if which not in {"at_once", "rate"}:
+        raise Problem(400, "which: write at_once or rate")
+    change(request, *_about(fields), {which: None})
+    return "lifted"
+
+
+routes.post("/limits", Scope.ADMIN)(changing("/limits", _set, "set_one_limit"))
+routes.post("/limits/lift", Scope.ADMIN)(changing("/limits", _lift, "lift_one_limit"))
 
 
 def _used(limit: Limit) -> Any:

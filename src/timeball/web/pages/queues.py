@@ -5,11 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from timeball.core.queues import COUNT_MAX
+from timeball.core.queues import COUNT_MAX, DEPTH_MAX
 from timeball.web.addresses import named
-from timeball.web.api.queues import pause, resume
+from timeball.web.api.queues import limit_depth, pause, resume
 from timeball.web.desk import desk_of
 from timeball.web.parts import part_of
+from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import changing, rendered
@@ -44,6 +45,14 @@ def _of(request: Request) -> str:
     return named(request.path_params["queue"])
 
 
+def _depth(request: Request, fields: dict[str, list[str]]) -> str:
+    queue, text = (fields.get(name, [""])[0].strip() for name in ("queue", "max_depth"))
+    if text and not (text.isascii() and text.isdigit() and len(text) <= len(str(DEPTH_MAX))):
+        raise Problem(400, f"at most: write 1 to {DEPTH_MAX:,}, or nothing for any number")
+    return limit_depth(request, queue, int(text) if text else None)
+
+
+routes.post("/queues/depth", Scope.ADMIN)(changing("/queues", _depth, "limit_depth_of_queue"))
 routes.post("/queues/{queue:path}/pause", Scope.OPERATE)(
     changing("/queues", lambda request, _: pause(request, _of(request)), "pause_one_queue")
 )
