@@ -189,15 +189,15 @@ def test_what_began_lately_is_shown_against_its_rate(
     client.limit(queue="other", at_once=2)
     with psycopg.connect(direct, autocommit=True) as connection:
         connection.execute("UPDATE timeball.limiter SET since = since - interval '1 hour'")
-    path = "/api/v1/limits/proof?scope=queue&name"
-    assert admin.get(f"{path}=q").json["rates"] == []
+    path = "/api/v1/limits/queue"
+    assert admin.get(f"{path}/q/proof").json["rates"] == []
     assert "Nothing on record began under it" in admin.get("/limits/queue/q").text
     worker, first = worker_of(store, "q"), store.now().timestamp()
     for n in range(3):
         ended_in(store, worker, client.submit("k", queue="q"), first + n / 100)
-    (proof,) = admin.get(f"{path}=q").json["rates"]
+    (proof,) = admin.get(f"{path}/q/proof").json["rates"]
     found = [proof[name] for name in ("name", "rate", "starts", "most", "allowed", "early")]
     assert found == ["queue:q", "2/s", 3, 3, 2, 1]
     said = "".join(seen(admin.get("/limits/queue/q")).said)
     assert "at most 3 of 2 starts in any 1 s, in 3 starts on record: 1 too early" in said
-    assert [admin.get(f"{path}={name}").status for name in ("other", "none")] == [404] * 2
+    assert [admin.get(f"{path}/{name}/proof").status for name in ("other", "none")] == [404] * 2

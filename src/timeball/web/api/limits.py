@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Request, Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from timeball.core.limits import Limit
 from timeball.core.limits import Scope as LimitScope
 from timeball.core.permits import Proof
 from timeball.store.postgres.panorama import Proven
-from timeball.web.api.models import Answered, LimitIn, LimitList, LimitOut, Model, Name, answer
+from timeball.web.addresses import Name
+from timeball.web.api.models import Answered, LimitIn, LimitList, LimitOut, Model, answer
 from timeball.web.desk import caller_of, desk_of
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
@@ -47,12 +48,12 @@ def list_limits(request: Request) -> Response:
     return answer(LimitList(limits=[LimitOut(**_facts(limit)) for limit in found]))
 
 
-@routes.get("/api/v1/limits/proof", Scope.READ, gives=ProofList, also=(404,))
-def prove_rate(request: Request, scope: LimitScope, name: Annotated[Name, Query()]) -> Response:
+@routes.get("/api/v1/limits/{about}/{limit:path}/proof", Scope.READ, gives=ProofList, also=(404,))
+def prove_rate(request: Request, about: str, limit: Name) -> Response:
     """Say from the record how many starts any window of a rate had at most, lately."""
-    found = proven(request, scope, name)
+    found = proven(request, limit_of(request, about, limit))
     if found is None:
-        raise Problem(404, f"no rate is set for the {scope} {name!r}")
+        raise Problem(404, f"no rate is set for the {about} {limit!r}")
     return answer(ProofList(since=found.since, rates=[_proof(each) for each in found.proofs]))
 
 
@@ -63,9 +64,21 @@ def set_limit(request: Request, limit: LimitIn) -> Response:
     return answer(Answered(answer=change(request, limit.scope, limit.name, given)))
 
 
-def proven(request: Request, scope: LimitScope, name: str) -> Proven | None:
-    """Return what began lately under a limit on starts; None where there is none."""
-    return desk_of(request).panorama.proven(scope, name)
+def limit_of(request: Request, about: str, name: str) -> Limit:
+    """Return a limit.
+
+    Raises:
+        Problem: None is set for that.
+    """
+    for limit in desk_of(request).look.limits():
+        if (limit.scope, limit.name) == (about, name):
+            return limit
+    raise Problem(404, f"no limit is set for the {about[:64]} {name!r}")
+
+
+def proven(request: Request, limit: Limit) -> Proven | None:
+    """Return what began lately under a limit on starts; None where it is not on starts."""
+    return desk_of(request).panorama.proven(limit.scope, limit.name)
 
 
 def change(request: Request, scope: LimitScope, name: str, given: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from timeball.core.limits import AT_ONCE_DEFAULT, Limit
 from timeball.core.limits import Scope as LimitScope
 from timeball.core.permits import Proof
 from timeball.web.addresses import Name
-from timeball.web.api.limits import change, proven
+from timeball.web.api.limits import change, limit_of, proven
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of
 from timeball.web.parts import part_of
@@ -44,12 +44,8 @@ def show_limits(request: Request) -> Response:
 @routes.get("/limits/{about}/{limit:path}", Scope.READ)
 def show_one_limit(request: Request, about: str, limit: Name) -> Response:
     """Show one limit, and what the record says of its rate."""
-    desk = desk_of(request)
-    found = [one for one in desk.look.limits() if (one.scope, one.name) == (about, limit)]
-    if not found:
-        raise Problem(404, f"no limit is set for the {about[:64]} {limit!r}")
-    shown = found[0]
-    proof = None if shown.rate is None else proven(request, shown.scope, shown.name)
+    shown = limit_of(request, about, limit)
+    proof = proven(request, shown)
     return rendered(
         request,
         "limit",
@@ -60,7 +56,7 @@ def show_one_limit(request: Request, about: str, limit: Name) -> Response:
         default=AT_ONCE_DEFAULT,
         proof=proof,
         proofs=[(each, _room(each)) for each in proof.proofs[:_PROOFS]] if proof else [],
-        now=desk.look.store.now(),
+        now=desk_of(request).look.store.now(),
     )
 
 
