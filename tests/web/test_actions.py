@@ -201,3 +201,46 @@ def test_what_began_lately_is_shown_against_its_rate(
     said = "".join(seen(admin.get("/limits/queue/q")).said)
     assert "at most 3 of 2 starts in any 1 s, in 3 starts on record: 1 too early" in said
     assert [admin.get(f"{path}/{name}/proof").status for name in ("other", "none")] == [404] * 2
+
+
+def test_past_occurrences_are_counted_first_and_run_once(client: Client, admin: Browser) -> None:
+    client.schedule("a/b", "k", cron="0 * * * *", tz="Europe/Paris")
+    asked = "start=2026-01-01T00:30&end=2026-01-01T02:30%2B00:00"
+    page = seen(admin.get(f"/backfill/a%2Fb?{asked}"))
+    assert "2 would run " in "".join(page.said)
+    assert client.jobs() == []
+    given = {str(one["name"]): str(one.get("value")) for one in page.of("input")[-2:]}
+    assert admin.form("/backfill/a%2Fb", **given).header("location") == (
+        "/schedules/a%2Fb?told=backfilled"
+    )
+    assert len(client.jobs()) == 2
+    assert record_of(admin) == ("schedule.backfill", {"jobs": 2})
+    body = {"start": "2026-01-01T00:30:00Z", "end": "2026-01-01T03:30:00Z"}
+    path = "/api/v1/schedules/a%2Fb/backfill"
+    would, did, again = (
+        admin.send("POST", path, {**body, "dry_run": dry_run}).json
+        for dry_run in (True, False, False)
+    )
+    assert would == {"fired": ["2026-01-01T03:00:00Z"], "already": 2, "dry_run": True}
+    assert did == {**would, "dry_run": False}
+    assert again == {"fired": [], "already": 3, "dry_run": False}
+    assert len(client.jobs()) == 3
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("soon", "2026-01-01"),
+        ("0001-01-01", "2026-01-01"),
+        ("2026-01-02", "2026-01-01"),
+        ("2026-01-01", "9999-12-31"),
+        ("2025-01-01", "2026-01-01"),
+    ],
+)
+def test_a_range_that_makes_no_sense_runs_nothing(
+    client: Client, local: Browser, start: str, end: str
+) -> None:
+    client.schedule("s", "k", cron="0 * * * *", tz="UTC")
+    assert local.get(f"/backfill/s?start={start}&end={end}").status == 400
+    assert local.form("/backfill/s", start=start, end=end).status == 400
+    assert client.jobs() == []

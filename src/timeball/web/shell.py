@@ -47,6 +47,7 @@ _TOLD: Final = {
     "snoozed": "Put off: it does not start before then.",
     "closed": "Closed: it ends with the last of its jobs.",
     "was_closed": "It was closed before.",
+    "backfilled": "What had not run was added.",
     "removed": "Removed: it fires no more.",
     "set": "From now on.",
     "lifted": "Lifted: it limits nothing more.",

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
+from pydantic import AwareDatetime, Field
 
+from timeball.client.schedules import Backfill
 from timeball.client.specs import agenda_of
 from timeball.core.records import Schedule
 from timeball.core.redaction import redacted_value
@@ -16,6 +18,7 @@ from timeball.errors import UsageError
 from timeball.web.addresses import Name
 from timeball.web.api.models import (
     Answered,
+    Model,
     OccurrenceOut,
     ResumeIn,
     ScheduleDetail,
@@ -25,13 +28,34 @@ from timeball.web.api.models import (
     answer,
 )
 from timeball.web.desk import Desk, caller_of, desk_of, sees_payload
+from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 
 NEXT_MAX: Final = 100
 HISTORY: Final = 50
+BACKFILL_MAX: Final = 5_000
+"""Jobs that one request adds; `timeball cron backfill` adds more."""
+
+_FIRST_YEAR: Final = 1970
 
 routes = Routes("schedules")
+
+
+class BackfillIn(Model):
+    """Which past occurrences are to run, both ends included."""
+
+    start: AwareDatetime = Field(description="In 1970 at the earliest")
+    end: AwareDatetime = Field(description="Not in the future")
+    dry_run: bool = Field(False, description="Only say what would run")
+
+
+class BackfillOut(Model):
+    """What runs by a backfill, or would."""
+
+    fired: list[datetime] = Field(description="5,000 at most: else nothing is done")
+    already: int = Field(description="Others of the range have run before, and do not again")
+    dry_run: bool
 
 
 @routes.get("/api/v1/schedules", Scope.READ, gives=ScheduleList)
@@ -89,6 +113,17 @@ def run_schedule(request: Request, schedule: Name) -> Response:
     return answer(run(request, schedule), 201)
 
 
+@routes.post(
+    "/api/v1/schedules/{schedule:path}/backfill", Scope.OPERATE, gives=BackfillOut, also=(404,)
+)
+def backfill_schedule(request: Request, schedule: Name, which: BackfillIn) -> Response:
+    """Run the past occurrences of a schedule that have not run; the same again does no harm."""
+    act = would_run if which.dry_run else backfill
+    found = act(request, schedule, which.start, which.end)
+    out = BackfillOut(fired=[*found.fired], already=len(found.already), dry_run=found.dry_run)
+    return answer(out)
+
+
 @routes.delete("/api/v1/schedules/{schedule:path}", Scope.ADMIN, gives=Answered, also=(404,))
 def remove_schedule(request: Request, schedule: Name) -> Response:
     """Retire a schedule; what was decided stays on record, and declaring it brings it back."""
@@ -107,6 +142,39 @@ def remove(request: Request, name: str) -> str:
     target = f"schedule {name}"
     after = desk.record(caller_of(request), "schedule.remove", target, before=before, change=change)
     return str(after["answer"])
+
+
+def would_run(request: Request, name: str, start: datetime, end: datetime) -> Backfill:
+    """Return what a backfill would run.
+
+    Raises:
+        Problem: It is more than one request may add, or too long ago.
+    """
+    if start.year < _FIRST_YEAR:
+        raise Problem(400, f"start: write an instant in {_FIRST_YEAR} or later")
+    found = desk_of(request).look.backfill(name, start, end, dry_run=True)
+    if len(found.fired) > BACKFILL_MAX:
+        raise Problem(
+            400,
+            f"{len(found.fired):,} occurrences would run: choose a shorter range, of "
+            f"{BACKFILL_MAX:,} at most, or use `timeball cron backfill`",
+        )
+    return found
+
+
+def backfill(request: Request, name: str, start: datetime, end: datetime) -> Backfill:
+    """Run past occurrences that have not run, on record; see `would_run`."""
+    desk, made = desk_of(request), list[Backfill]()
+    would = would_run(request, name, start, end)
+
+    def change() -> dict[str, Any]:
+        made.append(desk.client.backfill(name, start, end))
+        return {"jobs": len(made[0].fired)}
+
+    before = {"from": start.isoformat(), "to": end.isoformat(), "would_run": len(would.fired)}
+    target = f"schedule {name}"
+    desk.record(caller_of(request), "schedule.backfill", target, before=before, change=change)
+    return made[0]
 
 
 def pause(request: Request, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from timeball.web.pages import (
+    backfill,
     batches,
     certify,
     dependencies,
@@ -25,7 +26,7 @@ ROUTES: Final = tuple(
     route
     for module in (
         *(overview, jobs, matching, job, batches, dependencies, queues, schedules, workers),
-        *(limits, record, doctor, certify, login),
+        *(backfill, limits, record, doctor, certify, login),
     )
     for route in module.routes.declared
 )
