@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from tests.store.postgres.sessions import worker_of
 from tests.web.asgi import Browser
+from tests.web.test_pages import seen
 
 from timeball.client import Client
 from timeball.core.batches import Member
@@ -103,3 +104,15 @@ def test_every_edge_of_a_graph_leads_to_the_right_and_no_two_jobs_are_on_one_pla
 def test_a_graph_without_edges_or_too_large_is_left_to_the_table() -> None:
     assert graph.drawn([member(1), member(2)], "") is None
     assert graph.drawn([member(1), *(member(n, 1) for n in range(2, 100))], "") is None
+
+
+def test_the_overview_names_the_last_batch_and_what_is_left_of_it(
+    client: Client, admin: Browser
+) -> None:
+    assert "last batch" not in admin.get("/").text
+    for name in ("first", "second"):
+        with client.batch(name) as batch:
+            batch.submit("k", queue=name)
+            batch.submit("k", queue=name)
+    said = " ".join("".join(seen(admin.get("/")).said).split())
+    assert "last batch second waiting 2 left" in said

@@ -98,7 +98,7 @@ class PostgresBatches(ABC):
     def batches(self, *, limit: int, before_id: int | None = None) -> list[BatchLine]:
         """See `Batching.batches`."""
         rows = self._run("batches", limit=limit, before_id=before_id, most=COUNT_MAX)
-        return [_line(*row) for row in rows]
+        return [batch_line(*row) for row in rows]
 
     def batch_left(self, batch: UUID) -> list[tuple[UUID, bool]]:
         """See `Batching.batch_left`."""
@@ -109,7 +109,8 @@ class PostgresBatches(ABC):
         return [member_of(*row) for row in self._run("batch_members", batch=batch)]
 
 
-def _line(id_: int, uuid: UUID, name: str, state: str, *rest: Any) -> BatchLine:
+def batch_line(id_: int, uuid: UUID, name: str, state: str, *rest: Any) -> BatchLine:
+    """Return the batch of a row of ``batches.sql``."""
     is_open, created_at, ended_at, members, left = rest
     return BatchLine(
         id=id_,

@@ -10,9 +10,11 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from timeball.core.batches import BatchLine
 from timeball.core.limits import Scope
 from timeball.core.permits import Law, Proof, Start, proofs
 from timeball.core.states import Ending, State
+from timeball.store.postgres.batches import batch_line
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.readers import list_of
 from timeball.store.postgres.sealing import opened_text, opened_value
@@ -26,6 +28,9 @@ TURNS_MAX: Final = 200
 WORKERS_MAX: Final = 1_000
 PROVEN_MAX: Final = 5_000
 """Turns of which it is worked out, while somebody waits for a page, whether a rate was kept."""
+
+LEFT_MAX: Final = 1_000
+"""Where counting what is left of the last batch ends."""
 
 _PROVEN_S: Final = 3_600
 _GONE_MAX: Final = 20
@@ -163,6 +168,11 @@ class Panorama:
         starts = (Start(of, rate, at_us) for *_, of, at_us in rows if of is not None)
         found = sorted(proofs(starts), key=lambda proof: (-len(proof.early), -proof.most))
         return Proven(since.astimezone(UTC), found)
+
+    def last_batch(self) -> BatchLine | None:
+        """Return the newest batch; its jobs are counted up to `LEFT_MAX`."""
+        rows = self._run("batches", limit=1, before_id=None, most=LEFT_MAX)
+        return batch_line(*rows[0]) if rows else None
 
     def workers(self) -> list[WorkerRecord]:
         """Return the workers that live, and after them the latest that do not."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from timeball.client.schedules import Backfill
 from timeball.client.specs import agenda_of
@@ -18,6 +18,7 @@ from timeball.errors import UsageError
 from timeball.web.addresses import Name
 from timeball.web.api.models import (
     Answered,
+    Instant,
     Model,
     OccurrenceOut,
     ResumeIn,
@@ -25,6 +26,7 @@ from timeball.web.api.models import (
     ScheduleList,
     ScheduleOut,
     Submitted,
+    Truth,
     answer,
 )
 from timeball.web.desk import Desk, caller_of, desk_of, sees_payload
@@ -45,9 +47,9 @@ routes = Routes("schedules")
 class BackfillIn(Model):
     """Which past occurrences are to run, both ends included."""
 
-    start: AwareDatetime = Field(description="In 1970 at the earliest")
-    end: AwareDatetime = Field(description="Not in the future")
-    dry_run: bool = Field(False, description="Only say what would run")
+    start: Instant = Field(description="In 1970 at the earliest")
+    end: Instant = Field(description="Not in the future")
+    dry_run: Truth = Field(False, description="Only say what would run")
 
 
 class BackfillOut(Model):

@@ -16,7 +16,7 @@ from timeball.core.limits import Scope as LimitScope
 from timeball.core.queues import Queue
 from timeball.core.records import Schedule
 from timeball.core.states import TERMINAL, State
-from timeball.store.postgres.panorama import NEWEST_MAX, WorkerRecord
+from timeball.store.postgres.panorama import LEFT_MAX, NEWEST_MAX, WorkerRecord
 from timeball.web.api.jobs import waiting
 from timeball.web.api.schedules import upcoming
 from timeball.web.charts import area, spark
@@ -97,6 +97,8 @@ def show_overview(request: Request) -> Response:
         failures=failures,
         coming=_coming(schedules),
         recent=recent,
+        batch=desk.panorama.last_batch(),
+        left_max=LEFT_MAX,
     )
 
 
