@@ -23,7 +23,8 @@ _SHOWN: Final = 10
 @routes.get("/backfill/{schedule:path}", Scope.OPERATE)
 def ask_about_backfill(request: Request, schedule: Name) -> Response:
     """Say which past occurrences of a schedule would run, and ask."""
-    given, now = request.query_params, desk_of(request).look.store.now()
+    given = request.query_params
+    now = desk_of(request).look.store.now().replace(microsecond=0)
     spec = desk_of(request).look.get_schedule(schedule).spec
     start, end = (given.get(name, "").strip() for name in ("start", "end"))
     first, last = _instant("from", start) if start else None, _instant("to", end) if end else now

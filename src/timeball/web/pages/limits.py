@@ -64,7 +64,7 @@ def _room(proof: Proof) -> Any:
     """Return how full the fullest window was, drawn."""
     free = max(0, proof.allowed - proof.most)
     label = f"{proof.most} of {proof.allowed} starts in the fullest window"
-    part = "failed" if proof.early else "running"
+    part = "failed" if proof.early else "succeeded"
     return bar([(part, proof.most), ("free", free)], label=label)
 
 
