@@ -154,6 +154,7 @@ def test_a_limit_is_set_and_lifted_by_forms_and_both_are_on_record(
         {"scope": "queue", "name": "q"},
         {"scope": "moon", "name": "q", "at_once": "1"},
         {"scope": "queue", "name": "", "at_once": "1"},
+        {"scope": "queue", "name": "q\0", "at_once": "1"},
         {"scope": "queue", "name": "q", "at_once": "-1"},
         {"scope": "queue", "name": "q", "at_once": "9" * 400},
         {"scope": "queue", "name": "q", "at_once": "1", "rate": "often"},
@@ -180,6 +181,9 @@ def test_a_depth_is_limited_by_a_form_and_an_empty_one_lifts_it(
         assert record_of(admin) == ("queue.depth", {"max_depth": depth})
     for text in ("0", "x", "9" * 400, "1000001"):
         assert admin.form("/queues/depth", queue="q", max_depth=text).status == 400
+    assert admin.form("/queues/depth", queue="q\0", max_depth="7").status == 400
+    body = {"scope": "queue", "name": "q\0", "at_once": 1}
+    assert admin.send("PUT", "/api/v1/limits", body).status == 400
 
 
 def test_what_began_lately_is_shown_against_its_rate(

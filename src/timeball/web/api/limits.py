@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import Field
 
+from timeball.action.job_specs import checked_name
 from timeball.core.limits import Limit
 from timeball.core.limits import Scope as LimitScope
 from timeball.core.permits import Proof
@@ -83,7 +84,7 @@ def proven(request: Request, limit: Limit) -> Proven | None:
 
 def change(request: Request, scope: LimitScope, name: str, given: dict[str, Any]) -> str:
     """Set or lift a limit on record; return "set"."""
-    desk = desk_of(request)
+    desk, name = desk_of(request), checked_name(scope.value, name)
 
     def set_() -> dict[str, Any]:
         about: dict[str, Any] = {scope.value: name}

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from timeball.action.job_specs import checked_name
 from timeball.web.addresses import Name
 from timeball.web.api.models import Answered, DepthIn, QueueList, QueueOut, answer
 from timeball.web.desk import caller_of, desk_of
@@ -42,7 +43,7 @@ def limit_queue_depth(request: Request, queue: Name, depth: DepthIn) -> Response
 
 def limit_depth(request: Request, queue: str, max_depth: int | None) -> str:
     """Limit how many jobs may wait in a queue, on record; return "set"."""
-    desk = desk_of(request)
+    desk, queue = desk_of(request), checked_name("queue", queue)
 
     def change() -> dict[str, Any]:
         desk.client.limit_depth(queue, max_depth)
