@@ -32,7 +32,8 @@ FORMER = "1999-10-31"
 PATHS = (
     *(f"/{entry.path}" for entry in NAVIGATION),
     *("/jobs/1", "/jobs/2", "/jobs?q=state:failed", "/jobs?q=nonsense:1", "/login"),
-    *("/batches/{batch}", "/dependencies/{batch}", "/schedules/{name}"),
+    *("/batches/{batch}", "/dependencies/{batch}", "/schedules/{name}", "/backfill/{name}"),
+    "/limits/key/{name}",
     f"/schedules?zone=Europe/Berlin&day={FORMER}",  # 25 hours
 )
 # What nobody can make out who does not see the page: things without a name, twice the same id, no
@@ -133,7 +134,7 @@ def poisoned(client: Client, store: PostgresStore) -> dict[str, str]:
     with client.batch(NAME) as batch:
         batch.submit(NAME, after=[batch.submit(NAME, args={POISON: POISON})])
     client.pause_queue(NAME, by=NAME)
-    client.limit(key=NAME, at_once=2)
+    client.limit(key=NAME, at_once=2, rate="5/s")
     return {"batch": str(client.batches()[0].uuid), "name": segment(NAME)}
 
 
