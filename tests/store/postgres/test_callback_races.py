@@ -11,6 +11,8 @@ import psycopg
 import pytest
 from tests.store.batches import job
 from tests.store.postgres.sessions import Session, claim_all, worker_of
+from tests.store.postgres.test_dependency_races import running
+from tests.store.postgres.test_spawn_races import spawn_of
 
 from timeball.core.audit import audit
 from timeball.core.callbacks import CALLBACK, CallAnswer
@@ -117,6 +119,22 @@ def test_of_two_calls_at_once_one_is_kept_and_the_other_is_told_so(
     kept = ledger.call_back(callback, json.dumps(order[1]))
     assert kept is (CallAnswer.ACCEPTED if same else CallAnswer.OTHERWISE)
     assert ends(ledger, callback) == [Ending.SUCCEEDED]
+
+
+def test_a_call_and_a_cancel_lock_who_has_spawned_the_callback_in_one_order(
+    ledger: PostgresStore, session: Make
+) -> None:
+    worker, (turn,) = running(ledger, 1)  # who is older than what it spawns, and waits for it
+    one = JobSpec(uuid=uuid4(), kind=CALLBACK, expires_at=ledger.now() + timedelta(hours=1))
+    ledger.connections.run("spawn", **spawn_of(worker, turn, one))
+    other, cancel, call = session().begin(), session(), session()
+    other.run("SELECT 1 FROM timeball.held WHERE reason = 'spawned' FOR UPDATE")
+    cancel.verb_blocks("cancel", uuid=one.uuid)
+    call.verb_blocks("call_back", **said(one.uuid))
+    other.commit()
+    assert cancel.answer() == [("cancelled",)]
+    assert call.answer() == [("cancelled", None)]
+    assert ends(ledger, one.uuid) == [Ending.CANCELLED]
 
 
 def test_a_call_that_is_taken_back_has_not_happened_and_may_come_again(

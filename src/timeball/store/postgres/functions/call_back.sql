@@ -2,6 +2,9 @@
 -- End a callback with what was said to it and return accepted; or, where that cannot be, how it has
 -- ended before, with its result; expired also where its deadline has passed and nobody has looked;
 -- not_found. Of a call, a cancel and a deadline that meet, the one that gets its row ends it.
+--
+-- Locked first, together with those that wait for it, in the order of ids, as in `cancel_job`: who
+-- has spawned a callback is older than it.
 CREATE OR REPLACE FUNCTION timeball.call_back(
     p_uuid uuid, p_result jsonb, OUT o_answer text, OUT o_result text
 ) LANGUAGE plpgsql
@@ -10,6 +13,7 @@ AS $function$
 DECLARE
     v_job bigint;
     v_turn integer;
+    v_touched bigint[];
     v_keys text[];
 BEGIN
     PERFORM timeball.durable();
@@ -19,6 +23,13 @@ BEGIN
     SELECT job.id INTO v_job FROM timeball.job
     WHERE job.uuid = p_uuid AND job.kind = 'timeball.callback';
     PERFORM timeball.share_graph();
+    SELECT timeball.descendants(ARRAY[v_job], '{succeeded}') INTO v_touched FROM timeball.held
+    WHERE held.job_id = v_job AND held.state = 'waiting' AND held.reason = 'call'
+      AND held.expires_at > timeball.now();
+    PERFORM 1 FROM timeball.held
+    WHERE held.job_id = ANY (v_touched) AND held.state = 'waiting'
+    ORDER BY held.job_id
+    FOR UPDATE;
     DELETE FROM timeball.held
     WHERE held.job_id = v_job AND held.state = 'waiting' AND held.reason = 'call'
       AND held.expires_at > timeball.now()
