@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 from uuid import UUID, uuid4
 
 import pytest
 from tests.certify.test_runner import played
 
-from timeball.certify.disasters import aged, away, crowded, failover, full, links
+from timeball import chance
+from timeball.certify import databases
+from timeball.certify.disasters import aged, away, clocks, crowded, failover, fitful, full, links
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
 from timeball.certify.faults import Misfortune, failures
 from timeball.certify.link import Way, linked
 from timeball.certify.mutants.defects import InFunction
-from timeball.certify.scenario import Outcome, Scenario, Skipped, Status
+from timeball.certify.scenario import Outcome, Scenario, Skipped, Stalled, Status
 from timeball.certify.stage import Stage, Terms
 from timeball.certify.volume import volume
-from timeball.errors import StoreUnavailable
+from timeball.errors import StoreUnavailable, UsageError
 from timeball.store.postgres import PostgresStore
 
 LANE = "PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);"
@@ -138,6 +143,57 @@ def test_a_full_disk_takes_nothing_until_it_is_freed(tmp_path: Path) -> None:
             file.write_bytes(b"1")
         disk.free()
         assert file.write_bytes(b"1") == 1
+
+
+def test_a_disk_that_somebody_has_a_file_of_open_is_gone_all_the_same(tmp_path: Path) -> None:
+    with ExitStack() as later:
+        try:
+            with volume(1, tmp_path.stat()) as disk:
+                later.enter_context((disk.data / "file").open("wb"))
+        except Skipped as skipped:
+            pytest.skip(str(skipped))
+        assert not disk.data.parent.exists()
+        assert str(disk.data.parent) not in Path("/proc/mounts").read_text()
+
+
+def test_a_signal_amid_the_removal_of_a_server_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    told = Mock(side_effect=[SystemExit(143), UsageError("half gone")])
+    monkeypatch.setattr(databases, "reset", told)
+    server = Mock()
+    with pytest.raises(SystemExit):
+        databases.remove(server, folder)
+    assert not folder.exists()
+    server.stop.assert_called_once_with()
+
+
+def test_a_client_that_is_never_answered_gives_up_at_the_deadline() -> None:
+    def until(true: Callable[[], object], what: str) -> None:
+        assert not any(true() for _ in range(3))
+        raise Stalled(what)
+
+    stage = Mock(spec=Stage, history=MagicMock(), accepted=set(), until=until)
+    store = Mock(spec=PostgresStore, submit=Mock(side_effect=StoreUnavailable("away")))
+    with pytest.raises(Stalled, match="is answered"):
+        fitful._insisted(stage, store, [])
+    assert store.submit.call_count == 3
+
+
+@pytest.mark.parametrize("heeded", [True, False])
+def test_a_clock_counts_as_off_only_where_the_program_goes_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, heeded: bool
+) -> None:
+    for name in ("time", "time_ns"):
+        monkeypatch.setattr(time, name, getattr(time, name))  # so that all is put back
+    monkeypatch.setattr(chance, "datetime", datetime)
+    if not heeded:
+        monkeypatch.setattr(chance, "now", lambda: datetime.now(UTC))
+    clocks.set_off(3_600, str(tmp_path))
+    assert clocks.noted_off(tmp_path, 3_600) == heeded
+    assert clocks.noted_off(tmp_path, -3_600) == 0
 
 
 @pytest.mark.parametrize(

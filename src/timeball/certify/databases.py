@@ -136,10 +136,15 @@ def serving(dsn: str | None, changes: tuple[Change, ...] = ()) -> Iterator[Datab
         with closing(Databases(server.dsn, own=folder, changes=changes)) as databases:
             yield databases
     finally:
-        try:
-            server.stop()
+        remove(server, folder)
+
+
+def remove(server: EmbeddedPostgres, folder: Path) -> None:
+    """End an embedded server of our own, and leave nothing of its folder."""
+    try:
+        server.stop()
+        reset(folder)
+    finally:  # a signal may have come meanwhile
+        with suppress(UsageError):  # it does not know what is half gone
             reset(folder)
-        finally:  # a signal may have come meanwhile
-            with suppress(UsageError):  # it does not know what is half gone
-                reset(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from timeball.certify.databases import conninfo
+from timeball.certify.databases import conninfo, remove
 from timeball.certify.queries import query
 from timeball.certify.sessions import until
 from timeball.store.postgres.binaries import find_binaries
 from timeball.store.postgres.connections import Connections
-from timeball.store.postgres.embedded import EmbeddedPostgres, reset, shutdown
+from timeball.store.postgres.embedded import EmbeddedPostgres, shutdown
 from timeball.store.postgres.server import DATA, LOCK, PASSWORD
 
 _BACKUP: Final = ("-R", "-X", "stream", "-c", "fast", "--no-sync")
@@ -86,8 +86,7 @@ def following(own: Path, dsn: str, database: str) -> Iterator[Standby]:
         subprocess.run([*words, "-d", dsn], check=True, capture_output=True)  # noqa: S603 - ours
         yield Standby(dsn, server, database)
     finally:
-        server.stop()
-        reset(folder)
+        remove(server, folder)
 
 
 def _asked(dsn: str, name: str, **params: Any) -> list[tuple[Any, ...]]:

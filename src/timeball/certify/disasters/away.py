@@ -79,8 +79,8 @@ def down(own: Path) -> Iterator[None]:
     postmaster = status(own).pid
     assert postmaster is not None
     (minder,) = (parent for pid, parent, _ in processes() if pid == postmaster)
-    os.kill(minder, signal.SIGSTOP)  # else it would start another one at once
     try:
+        os.kill(minder, signal.SIGSTOP)  # else it would start another one at once
         os.kill(postmaster, signal.SIGKILL)
         yield
     finally:

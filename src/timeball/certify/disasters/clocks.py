@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -34,16 +36,20 @@ _NOON: Final = datetime(2026, 3, 1, 12, 0, 1, tzinfo=UTC)
 _NAME: Final = "hourly"
 _MAIL: Final = "mail"
 _LIMIT: Final = 100
+_OFF: Final = "off"
 
 
-def off(seconds: float) -> Boot:
-    """Return the change by which a process takes it to be later by so much, or earlier."""
+def off(seconds: float, folder: Path) -> Boot:
+    """Return the change by which a process takes it to be so much later; it is noted there."""
     call = "timeball.certify.disasters.clocks:set_off"
-    return Boot(call=call, options={"seconds": seconds})
+    return Boot(call=call, options={"seconds": seconds, "folder": str(folder)})
 
 
-def set_off(seconds: float) -> None:
-    """Have this process's wall clock be off; a preloaded library would do it for others too."""
+def set_off(seconds: float, folder: str) -> None:
+    """Have this process's wall clock be off; a preloaded library would do it for others too.
+
+    In `folder` it notes by how much the program, which is not asked about it, is off then.
+    """
     wall = vars(time)
     seconds_s, nanoseconds = wall["time"], wall["time_ns"]
 
@@ -58,6 +64,13 @@ def set_off(seconds: float) -> None:
     wall["time"] = lambda: seconds_s() + seconds
     wall["time_ns"] = lambda: nanoseconds() + int(seconds * 1e9)
     chance.datetime = Off  # type: ignore[attr-defined] # one of the two places that look at it
+    found = round(chance.now().timestamp() - seconds_s())
+    Path(folder, f"{_OFF}-{os.getpid()}").write_text(str(found))
+
+
+def noted_off(folder: Path, seconds: float) -> int:
+    """Return how many processes have noted that they were off by so much."""
+    return sum(int(file.read_text()) == seconds for file in folder.glob(f"{_OFF}-*"))
 
 
 class Clocks:
@@ -70,7 +83,7 @@ class Clocks:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.jumps = 0
-        """How often a clock was not where it should be."""
+        """How often the database's clock was not where it should be."""
 
         self.leases_slept = 0
         """How many leases passed while all stood still."""
@@ -91,12 +104,11 @@ class Clocks:
 
     def of_a_worker(self, seconds: int) -> dict[str, Any]:
         """Have a worker's wall clock be off while it runs what is due, and what is not yet."""
-        self.jumps += 1
         due, later = (
             JobSpec(uuid=uuid4(), kind=NOTE, delay_s=delay_s) for delay_s in (0.0, _HOUR_S / 2)
         )
         self.stage.submit([due, later])
-        fleet = self.stage.workers(slots=1, boots=[off(seconds)])
+        fleet = self.stage.workers(slots=1, boots=[off(seconds, self.stage.folder)])
         self._succeeds(due.uuid)
         store = self.stage.store
         (history,) = (each for each in store.histories() if each.uuid == due.uuid)
@@ -195,7 +207,12 @@ def run(stage: Stage) -> Outcome:
     return Outcome(
         expected=EXPECTED,
         observed=observed,
-        witness={"clocks off": clocks.jumps, "leases slept": clocks.leases_slept},
+        witness={
+            "jumps of the database's clock": clocks.jumps,
+            "leases slept": clocks.leases_slept,
+            "processes an hour on": noted_off(stage.folder, _HOUR_S),
+            "processes an hour back": noted_off(stage.folder, -_HOUR_S),
+        },
     )
 
 

@@ -76,15 +76,20 @@ def run(stage: Stage) -> Outcome:
 def _insisted(stage: Stage, store: PostgresStore, specs: Sequence[JobSpec]) -> int:
     """Submit as a client that sends again what was not answered; return how often it did."""
     again = 0
-    while True:
+
+    def answered() -> bool:
+        nonlocal again
         try:
             with stage.history.calling("submit", jobs=len(specs)):
                 store.submit(specs)
         except StoreUnavailable:
             again += 1
-            continue
-        stage.accepted.update(spec.uuid for spec in specs)
-        return again
+            return False
+        return True
+
+    stage.until(answered, "the client is answered")
+    stage.accepted.update(spec.uuid for spec in specs)
+    return again
 
 
 X12: Final = Scenario(
