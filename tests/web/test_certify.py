@@ -27,7 +27,7 @@ from timeball.web.results import RUNS_MAX, SIZE_MAX, runs_in
 
 ENDLESS = (
     "import os, signal, sys; "
-    "print(sys.argv[1:], *(n for n in os.environ if 'DSN' in n or n[:2] == 'PG'), flush=True); "
+    "print(sys.argv[1:], *(n for n, v in os.environ.items() if 'production' in v), flush=True); "
     "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); print('ready', flush=True); "
     "signal.pause()"
 )
@@ -131,18 +131,20 @@ def test_what_no_run_has_written_is_told_of_and_hides_no_other(shown: Any, folde
         ("deep", "[" * 100_000),
         ("other", '{"schema": 1}'),
         ("verdict", json.dumps({**told(Status.PASSED), "verdict": "<b>"})),
+        ("endless", json.dumps(told(Status.PASSED)).replace('"wall_s": 0.0', '"wall_s": Infinity')),
         ("large", " " * (SIZE_MAX + 1)),
     ):
         (folder / name).mkdir()
         (folder / name / "results.json").write_text(text)
     (folder / "folder" / "results.json").mkdir(parents=True)
     (folder / "lost").symlink_to("nowhere")
+    written(Path(os.fsdecode(os.fsencode(folder) + b"/\xff")), at="2026-11-29T10:00:00Z")
     page = Browser(shown, TEXTS[Scope.ADMIN]).get("/certify")
     assert 'id="r-T0"' in page.text
     runs, unread = runs_in(folder)
-    assert len(runs) == 1
+    assert [run.folder for run in runs] == [".", "\ufffd"]
     names = {each.folder for each in unread}
-    assert names == {"empty", "deep", "other", "verdict", "large", "folder"}
+    assert names == {"empty", "deep", "other", "verdict", "endless", "large", "folder"}
 
 
 def test_of_any_number_of_runs_the_latest_are_read(folder: Path) -> None:
@@ -156,14 +158,14 @@ def test_of_any_number_of_runs_the_latest_are_read(folder: Path) -> None:
 def test_a_run_is_started_alone_and_told_of_no_database(
     endless: Browser, shown: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("TIMEBALL_DSN", "TIMEBALL_TEST_DSN", "DATABASE_URL", "PGAPPNAME"):
+    for name in ("TIMEBALL_DSN", "TIMEBALL_LISTEN_DSN", "DATABASE_URL", "PGAPPNAME"):
         monkeypatch.setenv(name, "postgresql://production")
     rehearsal = shown.state.desk.rehearsal
     assert endless.send("POST", "/api/v1/certify", {"scenario": "B"}).status == 202
     awaited(lambda: "ready" in rehearsal.said())
     (out,) = folder.iterdir()
     words = ["certify", "--profile", "quick", "--out", str(out), "--scenario", "B"]
-    assert rehearsal.said()[0] == f"{words} TIMEBALL_TEST_DSN"
+    assert rehearsal.said()[0] == str(words)
     command.make_context("certify", words[1:])
     assert endless.send("POST", "/api/v1/certify").status == 409
     assert endless.form("/certify/start").header("location").endswith("told=refused")

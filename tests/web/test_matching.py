@@ -120,6 +120,20 @@ def test_all_that_match_are_changed_in_parts_and_no_others(client: Client, admin
     assert (record[-1]["what"], record[-1]["target"]) == ("jobs.cancel", "jobs: kind:k")
 
 
+def test_a_batch_is_in_nobodys_way_and_ends_with_its_jobs(client: Client, admin: Browser) -> None:
+    with client.batch("b") as batch:
+        batch.submit("k")
+    assert go_on(admin, "cancel", every=True) == [{"cancelled": 1, "refused": 1}]
+    assert {State.PENDING, State.WAITING}.isdisjoint(states(client))
+
+
+def test_a_mark_reaches_no_job_that_came_after_the_question(client: Client, admin: Browser) -> None:
+    client.submit_many("k", [{} for _ in range(2)])
+    body = {"kind": "k", "up_to": 1, "mark": "pending:9"}
+    admin.send("POST", "/api/v1/matching/cancel", body)
+    assert states(client) == [State.CANCELLED, State.PENDING]
+
+
 def test_a_job_that_came_after_the_question_is_not_meant(client: Client, local: Browser) -> None:
     client.submit("k")
     page = seen(local.get("/jobs/matching?action=cancel&q=kind:k"))
@@ -148,13 +162,16 @@ def test_a_search_that_was_not_understood_changes_nothing(
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"up_to": "x"}, {"up_to": "9", "mark": "x"}, {"up_to": "9", "mark": "failed:1"}],
+    [
+        *({}, {"up_to": "x"}, {"up_to": "9", "mark": "x"}, {"up_to": "9", "mark": "failed:1"}),
+        {"up_to": "9", "q": "kind:\0"},
+    ],
 )
 def test_a_form_that_does_not_say_which_jobs_changes_nothing(
     client: Client, local: Browser, fields: dict[str, str]
 ) -> None:
     client.submit("k")
-    assert local.form("/jobs/matching/cancel", q="kind:k", **fields).status == 400
+    assert local.form("/jobs/matching/cancel", **{"q": "kind:k", **fields}).status == 400
     assert states(client) == [State.PENDING]
 
 
@@ -162,6 +179,7 @@ def test_all_jobs_must_be_asked_for_by_name(client: Client, admin: Browser) -> N
     client.submit("k")
     assert admin.send("POST", "/api/v1/matching/cancel", {}).status == 400
     assert admin.send("POST", "/api/v1/matching/cancel", {"state": "failed"}).status == 400
+    assert admin.send("POST", "/api/v1/matching/cancel", {"queue": "\0"}).status == 400
     assert states(client) == [State.PENDING]
     assert go_on(admin, "cancel", every=True) == [{"cancelled": 1}]
 

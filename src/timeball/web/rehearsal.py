@@ -26,8 +26,6 @@ _TAIL: Final = 4_096
 _LINES: Final = 12
 _NICE: Final = 10
 _PROGRAM: Final = "from timeball.cli.main import main; main()"
-_DATABASES: Final = ("TIMEBALL_DSN", "DATABASE_URL")
-"""Names of the environment that say where a database is: a run is to know of none."""
 
 
 class Playing(NamedTuple):
@@ -155,4 +153,5 @@ def _end(child: Popen[bytes]) -> None:
 
 
 def _names_a_database(name: str) -> bool:
-    return name in _DATABASES or name.startswith("PG")
+    """Return whether a variable of the environment may say where one is."""
+    return name == "DATABASE_URL" or name.startswith("PG") or name.endswith("_DSN")

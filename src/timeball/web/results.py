@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from timeball.certify.results import Exit
 from timeball.certify.scenario import Profile, Status
@@ -49,7 +50,7 @@ class Played(BaseModel):
     checks: list[Found]
     expected: dict[str, Any]
     observed: dict[str, Any]
-    wall_s: float
+    wall_s: FiniteFloat
     replay: str
 
     @property
@@ -116,7 +117,7 @@ def runs_in(folder: Path) -> tuple[list[Run], list[Unread]]:
     """
     runs, unread = [], []
     for file in _files(folder):
-        name = str(file.parent.relative_to(folder))
+        name = os.fsencode(file.parent.relative_to(folder)).decode("utf-8", "replace")
         try:
             if file.stat().st_size > SIZE_MAX:
                 unread.append(Unread(folder=name, why=f"it has more than {SIZE_MAX:,} bytes"))

@@ -6,12 +6,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 from fastapi import Request, Response
 from pydantic import Field
 
+from timeball.action.job_specs import checked_name
 from timeball.client import Client
+from timeball.core.batches import BATCH
+from timeball.core.records import Job
 from timeball.core.states import TERMINAL, State
 from timeball.errors import StoreUnavailable, UsageError
 from timeball.web.api.jobs import page_of
@@ -92,9 +94,10 @@ def changed(request: Request, action: str, which: MatchingIn) -> Matched:
     """Change jobs on record, part by part, as far as one request goes.
 
     Raises:
-        UsageError: No job is named, nor all of them; or the state is none for this.
+        UsageError: No job is named, nor all of them; a name or the state is none for this.
     """
-    only = {name: text for name in ("queue", "kind") if (text := getattr(which, name))}
+    named = {name: text for name in ("queue", "kind") if (text := getattr(which, name))}
+    only = {name: checked_name(name, text) for name, text in named.items()}
     states = states_of(action, which.state)
     if not (only or which.state or which.every):
         raise UsageError('which ones? write state, queue or kind, or "every": true for all')
@@ -124,12 +127,12 @@ def _places(states: Sequence[State], which: MatchingIn) -> list[tuple[State, int
     if name not in states:
         raise UsageError("mark: write the one that the answer before gave")
     at = states.index(State(name))
-    return [(states[at], int(number)), *((state, first) for state in states[at + 1 :])]
+    return [(states[at], min(int(number), first)), *((state, first) for state in states[at + 1 :])]
 
 
 def _parts(
     desk: Desk,
-    change: Callable[[Client, list[UUID]], Iterable[str]],
+    change: Callable[[Client, list[Job]], Iterable[str]],
     places: Sequence[tuple[State, int]],
     only: dict[str, Any],
 ) -> Matched:
@@ -142,8 +145,7 @@ def _parts(
             return here
         try:
             page, more = page_of(desk, {**only, "state": state}, limit=most, before_id=before)
-            made = change(desk.client, [job.uuid for job in page])
-            answers.update(str(each) for each in made)
+            answers.update(str(each) for each in change(desk.client, page))
         except StoreUnavailable:
             if not answers:
                 raise
@@ -153,14 +155,17 @@ def _parts(
     return Matched(answers=answers, mark=None)
 
 
-def _cancel(client: Client, uuids: list[UUID]) -> Iterable[str]:
+def _cancel(client: Client, jobs: list[Job]) -> Iterable[str]:
+    """Cancel jobs; a batch is left alone, for it ends with the last of its own."""
+    uuids = [job.uuid for job in jobs if job.kind != BATCH]
     done = client.store.cancel_many(uuids) if uuids else set()
     yield from ("cancelled" for _ in done)
     yield from (client.cancel(uuid) for uuid in uuids if uuid not in done)
+    yield from ("refused" for _ in jobs[len(uuids) :])
 
 
-_CHANGES: Final[dict[str, Callable[[Client, list[UUID]], Iterable[str]]]] = {
+_CHANGES: Final[dict[str, Callable[[Client, list[Job]], Iterable[str]]]] = {
     "cancel": _cancel,
-    "revive": Client.revive_many,
-    "delete": Client.delete_many,
+    "revive": lambda client, jobs: client.revive_many(job.uuid for job in jobs),
+    "delete": lambda client, jobs: client.delete_many(job.uuid for job in jobs),
 }
