@@ -248,3 +248,19 @@ def test_a_batch_whose_other_job_ends_while_one_spawns_waits_for_what_is_spawned
     finish(ledger, worker)
     assert state(ledger, whole.uuid) is State.SUCCEEDED
     assert_sound(ledger, quiesced=True)
+
+
+def test_an_empty_batch_that_a_job_of_a_batch_spawns_has_no_edge_that_nobody_looks_at(
+    ledger: PostgresStore,
+) -> None:
+    member, inner = spec(), batch()
+    ledger.submit([member, whole := batch(member)])
+    worker = worker_of(ledger)
+    (turn,) = claim_all(ledger, worker)
+    ledger.connections.run("spawn", **spawn_of(worker, turn, inner))  # and dies: no link
+    assert_sound(ledger)
+    while ledger.link(1_000):
+        pass
+    finish(ledger, worker)
+    assert {state(ledger, each.uuid) for each in (member, whole, inner)} == {State.SUCCEEDED}
+    assert_sound(ledger, quiesced=True)

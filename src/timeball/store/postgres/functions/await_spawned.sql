@@ -57,12 +57,12 @@ BEGIN
 
     -- What a job of a batch adds is in that batch, which cannot have ended: it waits for the job.
     INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, joins, linked_at)
-    SELECT home.child, job.id, job.uuid, 'member', true, timeball.clock()
+    SELECT home.child, own.parent, own.parent_uuid, 'member', true, own.linked_at
     FROM timeball.dependency AS home
-    CROSS JOIN timeball.job
+    CROSS JOIN timeball.dependency AS own
     WHERE home.parent = p_job AND home.rule = 'member' AND home.decided_at IS NULL
-      AND job.id = ANY (p_spawned) AND job.id <> ALL (p_known)
-    ORDER BY home.child, job.id
+      AND own.child = p_job AND own.parent = ANY (p_spawned) AND own.parent <> ALL (p_known)
+    ORDER BY home.child, own.parent
     ON CONFLICT (child, parent) DO NOTHING;
 
     INSERT INTO timeball.held (job_id, turn, state, lane, kind, key, reason, attempts, failures,
