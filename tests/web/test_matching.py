@@ -8,6 +8,7 @@ import json
 import re
 from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.web.asgi import Browser
@@ -125,6 +126,20 @@ def test_a_batch_is_in_nobodys_way_and_ends_with_its_jobs(client: Client, admin:
         batch.submit("k")
     assert go_on(admin, "cancel", every=True) == [{"cancelled": 1, "refused": 1}]
     assert {State.PENDING, State.WAITING}.isdisjoint(states(client))
+
+
+def test_a_batch_that_is_ticked_keeps_no_other_job_from_its_change(
+    client: Client, local: Browser
+) -> None:
+    with client.batch("b", open=True) as batch:
+        pass
+    job = client.submit("k")
+    fields = urlencode([("job", batch.uuid), ("job", job.uuid)]).encode()
+    headers = {"origin": "null", "sec-fetch-site": "same-origin"}
+    told = local.ask("POST", "/jobs/cancel", fields, headers).header("location")
+    assert told == "/jobs?told=some"
+    assert (client.get(job).state, client.get(batch.uuid).state) == (State.CANCELLED, State.WAITING)
+    assert local.send("POST", f"/api/v1/jobs/{batch.uuid}/cancel").status == 409
 
 
 def test_a_mark_reaches_no_job_that_came_after_the_question(client: Client, admin: Browser) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Path, Query, Request, Response
 
+from timeball.core.batches import BATCH
 from timeball.core.queues import COUNT_MAX, Queue
 from timeball.core.records import CancelAnswer, Job
 from timeball.core.redaction import redacted, redacted_value
@@ -133,10 +134,12 @@ def cancel(request: Request, text: str) -> str:
     """Cancel a job on record; return what became of it.
 
     Raises:
-        Problem: It had ended before.
+        Problem: It had ended before, or is a batch.
     """
 
     def change(desk: Desk, job: Job) -> str:
+        if job.kind == BATCH:
+            raise Problem(409, f"it is a batch: POST /api/v1/batches/{job.uuid}/cancel instead")
         given = desk.client.cancel(job.uuid)
         return _accepted(given, job, refused=given is CancelAnswer.FINISHED)
 
