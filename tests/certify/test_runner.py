@@ -6,6 +6,7 @@ import json
 import signal
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from timeball.certify.queries import query
 from timeball.certify.registry import SCENARIOS, selected
 from timeball.certify.results import Exit
 from timeball.certify.runner import Order, certify
-from timeball.certify.scenario import Outcome, Profile, Result, Scenario, Skipped, Status
+from timeball.certify.scenario import Check, Outcome, Profile, Result, Scenario, Skipped, Status
 from timeball.certify.sessions import Blocked, Refused
 from timeball.certify.stage import Stage
 from timeball.cli.certify import _ended_in_order
@@ -189,6 +190,25 @@ def test_what_fails_in_the_harness_is_no_broken_promise(
     (tmp_path / "results.json").write_text("of an earlier run")
     assert ordered(tmp_path, "--scenario", "B") == Exit.BROKEN
     assert [path.name for path in tmp_path.iterdir()] == ["history.jsonl"]
+
+
+def test_what_went_wrong_is_told_once_more_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some(order: Order, _say: object) -> list[Result]:
+        check = Check("once", holds=False, text="a job began twice")
+        fine = Result(
+            scenario=order.scenarios[0], seed=1, status=Status.PASSED, outcome=SEEN, checks=()
+        )
+        return [replace(fine, status=Status.VIOLATED, checks=(check,)), fine]
+
+    monkeypatch.setattr("timeball.certify.runner.certify", some)
+    done = CliRunner().invoke(timeball, ["certify", "--out", str(tmp_path), "--scenario", "B"])
+    *_, broken, last = done.output.splitlines()
+    assert done.exit_code == Exit.VIOLATED
+    assert broken == "B: violated in 0.0 s (once: a job began twice)"
+    assert last.startswith("violated: see ")
+    assert done.output.count("B: ") == 1
 
 
 def test_without_a_server_nobody_knows(tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ def _order(
 def _carried_out(order: Order) -> int:
     """Play, write what came of it, and return the exit code."""
     from timeball.certify.results import Run, document, verdict
-    from timeball.certify.runner import certify
+    from timeball.certify.runner import certify, told
+    from timeball.certify.scenario import Status
     from timeball.chance import now
     from timeball.cli.output import iso
 
@@ -168,6 +169,9 @@ def _carried_out(order: Order) -> int:
     run = Run(results=results, profile=order.profile, seed=order.seed, at=at)
     _write(order.out, document(run), results)
     code = verdict(results)
+    for result in results:
+        if result.status not in {Status.PASSED, Status.SKIPPED}:
+            say(told(result))  # once more, where the last lines of a long log are read
     say(f"{code.name.lower()}: see {order.out / 'report.html'}")
     return code
 
@@ -187,6 +191,9 @@ def _put_in(ids: str, order: Order) -> int:
     _write(order.out, document(run), verdicts)
     code = mutants_verdict(verdicts)
     killed = sum(each.killed for each in verdicts)
+    survivors = [each.id for each in verdicts if not each.killed]
+    if survivors:
+        say(f"survived: {', '.join(survivors)}")
     say(f"{killed} of {len(verdicts)} killed: see {order.out / 'report.html'}")
     return code
 
