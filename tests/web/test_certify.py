@@ -147,6 +147,25 @@ def test_what_no_run_has_written_is_told_of_and_hides_no_other(shown: Any, folde
     assert names == {"empty", "deep", "other", "verdict", "endless", "large", "folder"}
 
 
+def test_what_never_ends_is_not_read_and_holds_the_page_up_no_moment(
+    shown: Any, folder: Path
+) -> None:
+    written(folder, Status.PASSED)
+    for name in ("pipe", "zero", "pipe-link", "long"):
+        (folder / name).mkdir()
+    os.mkfifo(folder / "pipe" / "results.json")
+    (folder / "zero" / "results.json").symlink_to("/dev/zero")
+    (folder / "pipe-link" / "results.json").symlink_to(folder / "pipe" / "results.json")
+    with (folder / "long" / "results.json").open("wb") as sparse:
+        sparse.truncate(2**40)
+    page = Browser(shown, TEXTS[Scope.ADMIN]).get("/certify")
+    assert 'id="r-T0"' in page.text
+    _, unread = runs_in(folder)
+    told = {each.folder: each.why for each in unread}
+    assert told.pop("long") == f"it has more than {SIZE_MAX:,} bytes"
+    assert told == dict.fromkeys(("pipe", "zero", "pipe-link"), "it is no plain file")
+
+
 def test_of_any_number_of_runs_the_latest_are_read(folder: Path) -> None:
     for n in range(RUNS_MAX + 3):
         written(folder / str(n), Status.PASSED, at=f"2026-11-30T10:00:{n:02}Z")
@@ -155,10 +174,12 @@ def test_of_any_number_of_runs_the_latest_are_read(folder: Path) -> None:
     assert [run.folder for run in runs] == [str(n) for n in range(RUNS_MAX + 2, 2, -1)]
 
 
-def test_a_run_is_started_alone_and_told_of_no_database(
+def test_a_run_is_started_alone_and_told_of_no_database_and_no_secret(
     endless: Browser, shown: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("TIMEBALL_DSN", "TIMEBALL_LISTEN_DSN", "DATABASE_URL", "PGAPPNAME"):
+    addresses = ("TIMEBALL_DSN", "TIMEBALL_LISTEN_DSN", "DATABASE_URL", "PGAPPNAME", "PGPASSWORD")
+    secrets = ("TIMEBALL_SECRET_CALLBACK", "TIMEBALL_SEAL", "AWS_SECRET_ACCESS_KEY", "DB")
+    for name in (*addresses, *secrets):
         monkeypatch.setenv(name, "postgresql://production")
     rehearsal = shown.state.desk.rehearsal
     assert endless.send("POST", "/api/v1/certify", {"scenario": "B"}).status == 202

@@ -26,6 +26,13 @@ _TAIL: Final = 4_096
 _LINES: Final = 12
 _NICE: Final = 10
 _PROGRAM: Final = "from timeball.cli.main import main; main()"
+_NEEDED: Final = frozenset(
+    {
+        *("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "HOME", "USER", "LOGNAME", "TMPDIR"),
+        *("LANG", "LANGUAGE", "TZ", "TIMEBALL_HOME", "TIMEBALL_POSTGRES_BIN", "TIMEBALL_DEBUG"),
+    }
+)
+"""Variables of the environment that a run is given: none that holds a secret or an address."""
 
 
 class Playing(NamedTuple):
@@ -97,7 +104,7 @@ class Rehearsal:
             return self._latest
 
     def _child(self, words: Sequence[str], out: Path) -> Popen[bytes]:
-        known = {name: value for name, value in os.environ.items() if not _names_a_database(name)}
+        known = {name: value for name, value in os.environ.items() if _is_needed(name)}
         with (out / LOG).open("wb") as log:
             child = Popen(  # noqa: S603 - this interpreter, our own words
                 [*self._argv, *words],
@@ -152,6 +159,6 @@ def _end(child: Popen[bytes]) -> None:
         child.wait()
 
 
-def _names_a_database(name: str) -> bool:
-    """Return whether a variable of the environment may say where one is."""
-    return name == "DATABASE_URL" or name.startswith("PG") or name.endswith("_DSN")
+def _is_needed(name: str) -> bool:
+    """Return whether a run is given a variable: what is not listed may be a secret."""
+    return name in _NEEDED or name.startswith(("LC_", "PYTHON", "XDG_"))

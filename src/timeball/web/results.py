@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from timeball.certify.results import Exit
 from timeball.certify.scenario import Profile, Status
+from timeball.errors import UsageError
 
 FILE: Final = "results.json"
 RUNS_MAX: Final = 20
@@ -119,18 +121,33 @@ def runs_in(folder: Path) -> tuple[list[Run], list[Unread]]:
     for file in _files(folder):
         name = os.fsencode(file.parent.relative_to(folder)).decode("utf-8", "replace")
         try:
-            if file.stat().st_size > SIZE_MAX:
-                unread.append(Unread(folder=name, why=f"it has more than {SIZE_MAX:,} bytes"))
-                continue
-            run = Run.model_validate_json(file.read_bytes())
+            run = Run.model_validate_json(_read(file))
         except ValidationError as error:
             where = ".".join(map(str, error.errors()[0]["loc"])) or "it"
             unread.append(Unread(folder=name, why=f"not what certify writes, at {where[:80]}"))
+        except UsageError as error:
+            unread.append(Unread(folder=name, why=str(error)))
         except OSError as error:
             unread.append(Unread(folder=name, why=error.strerror or "it cannot be read"))
         else:
             runs.append(run.model_copy(update={"folder": name}))
     return sorted(runs, key=lambda run: run.at, reverse=True), unread
+
+
+def _read(file: Path) -> bytes:
+    """Return what is in a file, which is opened once, so that it is what it was found to be.
+
+    Raises:
+        UsageError: It is none that can be read to its end, or a large one.
+    """
+    # A pipe is opened only when somebody writes to it, unless one says not to wait.
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise UsageError("it is no plain file")
+        found = opened.read(SIZE_MAX + 1)
+    if len(found) > SIZE_MAX:
+        raise UsageError(f"it has more than {SIZE_MAX:,} bytes")
+    return found
 
 
 def _files(folder: Path) -> list[Path]:

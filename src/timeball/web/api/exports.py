@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Annotated, Any, Final
@@ -25,15 +26,22 @@ ROWS_MAX: Final = 100_000
 
 CSV: Final = "text/csv"
 JSONL: Final = "application/x-ndjson"
-_PAGE: Final = 500
+_PAGE: Final = 50
 _COLUMNS: Final = (
     *("id", "uuid", "kind", "queue", "priority", "state", "reason", "key", "attempts"),
     *("failures", "crashes", "max_retries", "created_at", "run_at", "began_at", "ended_at"),
     *("worker", "error_type"),
 )
 _PAYLOAD: Final = ("error", "args", "result")
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", *"\uff1d\uff0b\uff0d\uff20")
-"""What spreadsheets take for the beginning of a formula; the last four are wide ones."""
+_SIGNS: Final = "=+@\uff1d\uff0b\uff0d\uff20-"
+_FORMULA: Final = re.compile(
+    rf"""\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n]))(?=["' \v\f\xa0]*[{_SIGNS}])"""
+)
+"""Before what spreadsheets take for a formula, wide signs included.
+
+To one that expects ; between cells the quotes around a cell mean nothing: a cell begins after any ;
+and on any new line of a text.
+"""
 
 routes = Routes("jobs")
 Before = Annotated[int | None, Query(ge=0, le=NUMBER_MAX)]
@@ -66,7 +74,7 @@ def export_jsonl(
 def cell(value: Any) -> str:
     """Return a value as a cell that no spreadsheet takes for a formula."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return _FORMULA.sub("'", text)
 
 
 def _file(

@@ -64,6 +64,9 @@ class Matched(Model):
 
     answers: dict[str, int]
     mark: str | None = Field(description="Ask again with it for what is left; null: nothing is")
+    away: bool = Field(
+        default=False, description="The database went away in the middle: wait before asking again"
+    )
 
 
 @routes.post("/api/v1/matching/cancel", Scope.OPERATE, gives=Matched)
@@ -114,7 +117,13 @@ def changed(request: Request, action: str, which: MatchingIn) -> Matched:
     words = [f"{name}:{text}" for name, text in (("state", which.state), *only.items()) if text]
     target = f"jobs: {' '.join(words) or 'every one'}"
     before = {"up_to": which.up_to, "mark": which.mark}
-    desk.record(caller_of(request), f"jobs.{action}", target, before=before, change=change)
+    try:
+        desk.record(caller_of(request), f"jobs.{action}", target, before=before, change=change)
+    except StoreUnavailable:
+        if not found.answers:
+            raise
+        # The record stays open; who asks is told what was done all the same.
+        return found.model_copy(update={"away": True})
     return found
 
 
@@ -149,7 +158,7 @@ def _parts(
         except StoreUnavailable:
             if not answers:
                 raise
-            return here
+            return here.model_copy(update={"away": True})
         if more is not None:
             left.appendleft((state, more))
     return Matched(answers=answers, mark=None)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from timeball.core.states import State
-from timeball.errors import JobNotFound
+from timeball.errors import JobNotFound, StoreUnavailable
 from timeball.store.postgres.panorama import LOOKED_MAX
 from timeball.web.api.jobs import cancel, counted, delete, page_of, revive
 from timeball.web.desk import desk_of
@@ -63,14 +63,27 @@ def _of_each(change: Callable[[Request, str], str]) -> Callable[..., str]:
     def change_all(request: Request, fields: dict[str, list[str]]) -> str:
         ticked = fields.get("job", [])[:TICKED_MAX]
         refused = 0
-        for job in ticked:
+        for done, job in enumerate(ticked):
             try:
                 change(request, job)
             except (Problem, JobNotFound):
                 refused += 1
+            except StoreUnavailable:
+                if not done:
+                    raise
+                raise _cut_short(done - refused, refused, len(ticked) - done) from None
         return "none" if not ticked else "some" if refused else "all"
 
     return change_all
+
+
+def _cut_short(changed: int, refused: int, left: int) -> Problem:
+    """Return what tells a person how far a change has come."""
+    return Problem(
+        503,
+        f"the database went away: {changed} were changed until then, {refused} refused; go back "
+        f"and press the button again for the {left} that may be left",
+    )
 
 
 routes.post("/jobs/cancel", Scope.OPERATE)(changing("/jobs", _of_each(cancel), "cancel_ticked"))

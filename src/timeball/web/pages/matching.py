@@ -13,7 +13,7 @@ from starlette.responses import Response
 from timeball.core.records import Job
 from timeball.core.states import State
 from timeball.web.api.jobs import page_of
-from timeball.web.api.matching import MatchingIn, changed, states_of
+from timeball.web.api.matching import Matched, MatchingIn, changed, states_of
 from timeball.web.api.models import NUMBER_MAX
 from timeball.web.desk import Desk, desk_of
 from timeball.web.problems import Problem
@@ -102,10 +102,21 @@ def _change(request: Request, action: str, fields: dict[str, list[str]]) -> Resp
     except ValidationError:
         raise Problem(400, "this is no form of the dashboard") from None
     found = changed(request, action, which)
+    if found.away:
+        raise _cut_short(found)
     if found.mark is None:
         return back(request, f"/jobs?{urlencode({'q': text})}", "matched")
     left = {"q": text, "action": action, "up_to": up_to, "mark": found.mark}
     return back(request, f"/jobs/matching?{urlencode(left)}", "some_left")
+
+
+def _cut_short(found: Matched) -> Problem:
+    """Return what tells a person how far a change has come."""
+    done = ", ".join(f"{count:,} {each}" for each, count in found.answers.items())
+    rest = "go back and press the button again for those that are left"
+    return Problem(
+        503, f"the database went away: {done} until then; {rest if found.mark else 'none is left'}"
+    )
 
 
 def _sure(search: Search, up_to: int | None) -> Search:
