@@ -69,6 +69,25 @@ def test_a_call_of_nothing_is_a_call(world: World) -> None:
     assert world.store.call_back(asked, "[]") is CallAnswer.OTHERWISE
 
 
+@pytest.mark.parametrize(
+    ("said", "again", "answer"),
+    [
+        ("[1, 0]", "[true, 0]", CallAnswer.OTHERWISE),
+        ("[1, 0]", "[1, false]", CallAnswer.OTHERWISE),
+        ('{"paid": true}', '{"paid": 1}', CallAnswer.OTHERWISE),
+        ('{"paid": {"of": [1, 2]}}', '{"paid": {"of": [1, 2, 3]}}', CallAnswer.OTHERWISE),
+        ("[1, 2.5]", "[1.0, 25e-1]", CallAnswer.ACCEPTED),
+        ("[true, false, null]", "[true,false,null]", CallAnswer.ACCEPTED),
+    ],
+)
+def test_true_is_not_one_when_a_call_comes_again(
+    world: World, said: str, again: str, answer: CallAnswer
+) -> None:
+    asked, _ = waiting(world)
+    assert world.store.call_back(asked, said) is CallAnswer.ACCEPTED
+    assert world.store.call_back(asked, again) is answer
+
+
 @pytest.mark.parametrize("looked", [True, False])
 def test_a_call_after_the_deadline_changes_nothing(world: World, *, looked: bool) -> None:
     asked, (child, told) = waiting(world, Rule.ALL_SUCCESS, Rule.ALL_DONE)

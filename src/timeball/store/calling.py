@@ -42,4 +42,24 @@ def answer_to(ending: Ending, had: Any, result: str | None) -> CallAnswer:
     """
     if ending is not Ending.SUCCEEDED:
         return _ENDED[ending]
-    return CallAnswer.ACCEPTED if had == decode_value(result) else CallAnswer.OTHERWISE
+    return CallAnswer.ACCEPTED if _same(had, decode_value(result)) else CallAnswer.OTHERWISE
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two JSON values are equal; in Python alone, `True` equals 1."""
+    pairs = [(one, other)]
+    while pairs:
+        match pair := pairs.pop():
+            case (bool(), _) | (_, bool()):
+                equal = pair[0] is pair[1]
+            case (dict() as left, dict() as right):
+                equal = left.keys() == right.keys()
+                pairs += ((value, right.get(name)) for name, value in left.items())
+            case (list() as left, list() as right):
+                equal = len(left) == len(right)
+                pairs += zip(left, right, strict=False)
+            case (left, right):
+                equal = left == right
+        if not equal:
+            return False
+    return True
