@@ -16,7 +16,17 @@ from tests.certify.test_runner import played
 
 from timeball import chance
 from timeball.certify import databases
-from timeball.certify.disasters import aged, away, clocks, crowded, failover, fitful, full, links
+from timeball.certify.disasters import (
+    aged,
+    away,
+    clocks,
+    crowded,
+    failover,
+    fitful,
+    full,
+    links,
+    severed,
+)
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
 from timeball.certify.faults import Misfortune, failures
@@ -194,6 +204,19 @@ def test_a_clock_counts_as_off_only_where_the_program_goes_by_it(
     clocks.set_off(3_600, str(tmp_path))
     assert clocks.noted_off(tmp_path, 3_600) == heeded
     assert clocks.noted_off(tmp_path, -3_600) == 0
+
+
+def test_a_listener_that_was_ended_and_is_still_seen_does_not_listen_again() -> None:
+    old, new, seen = [(1,), (2,)], [(3,), (4,)], [[(1,), (2,)], [(2,), (3,)], [(3,)]]
+
+    def until(true: Callable[[], object], what: str) -> None:
+        while seen:
+            assert not true(), what
+        assert true()
+
+    stage = Mock(spec=Stage, ask=lambda _: seen.pop(0) if seen else new, until=until)
+    assert severed.listening_anew(stage, old) == 2
+    assert seen == []
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,14 @@ DEADLINE_S: Final = 30.0
 _LOOK_S: Final = 0.001
 
 
-def until(true: Callable[[], object], what: str, within_s: float = DEADLINE_S) -> None:
-    """Look until something is so.
+def until(
+    true: Callable[[], object],
+    what: str,
+    within_s: float = DEADLINE_S,
+    *,
+    look_s: float = _LOOK_S,
+) -> None:
+    """Look until something is so, once every `look_s` seconds.
 
     Raises:
         Stalled: It has not come true within that time.
@@ -29,7 +35,7 @@ def until(true: Callable[[], object], what: str, within_s: float = DEADLINE_S) -
     while not true():
         if time.monotonic() > deadline:
             raise Stalled(f"not within {within_s:g} s: {what}")
-        time.sleep(_LOOK_S)
+        time.sleep(look_s)
 
 
 @dataclass(frozen=True, slots=True)

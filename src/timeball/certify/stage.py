@@ -38,6 +38,8 @@ from timeball.worker.supervisor import SupervisorConfig
 _Lent = TypeVar("_Lent")
 _LEASE_S: Final = 2.0
 _SHOWN: Final = 5
+_LOOK_S: Final = 0.01
+"""Workers want the machine too, and most of what is looked at is asked of the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +199,7 @@ class Stage:
         Raises:
             Stalled: It has not come true by the scenario's deadline.
         """
-        until(true, what, self.terms.deadline_s)
+        until(true, what, self.terms.deadline_s, look_s=_LOOK_S)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -49,4 +49,5 @@ X1: Final = Scenario(
     title="kill -9 of workers before and after each statement of a job's life",
     run=run,
     invariants=("I3", "I4", "I5", "I6"),
+    deadline_s=300.0,
 )

@@ -18,6 +18,8 @@ from timeball.core.states import TERMINAL
 from timeball.worker.child import Load
 
 _LETHAL: Final = "lethal"
+_LEASE_S: Final = 15.0
+"""Longer than a busy machine may stand still: who has died is given up by its supervisor."""
 _REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(poison_kinds.RETURNED, "failed, result"),
@@ -83,8 +85,8 @@ def run(stage: Stage) -> Outcome:
     unknown = JobSpec(uuid=uuid4(), kind="nobody.knows", queue="default")
     stage.submit([lethal, unknown])
     loads = (Load(target="poison", loader=LOADER),)
-    stage.workers(loads=loads)
-    stage.workers(loads=loads, queues=(_LETHAL,))
+    stage.workers(loads=loads, lease_s=_LEASE_S)
+    stage.workers(loads=loads, lease_s=_LEASE_S, queues=(_LETHAL,))
     store, known = stage.store, {*stage.accepted} - {unknown.uuid}
     stage.until(lambda: store.ended(known) == known, "all others have ended")
     stage.until(lambda: store.get(unknown.uuid).reason == "no_worker", "it is known to wait")

@@ -21,6 +21,8 @@ STATEMENTS: Final = ("register", "claim", "lease_turns", "settle", "promote")
 
 _TIMES: Final = 1
 _JOBS: Final = 60
+_LEASE_S: Final = 15.0
+"""Longer than a busy machine may stand still: nobody is to be given up here."""
 
 
 class Deaf(Connections):
@@ -68,8 +70,12 @@ def _answered(stage: Stage, store: DeafStore, specs: list[JobSpec]) -> bool:
 def run(stage: Stage) -> Outcome:
     """Lose answers to a client that submits and to the workers."""
     losses = _submit(stage)
-    stage.workers(2, slots=2, boots=[unanswered(stage.folder, STATEMENTS, _TIMES)])
+    boots = [unanswered(stage.folder, STATEMENTS, _TIMES)]
+    stage.workers(2, slots=2, lease_s=_LEASE_S, boots=boots)
     stage.drain()
+    stage.until(
+        lambda: not {*STATEMENTS} - {*lost_answers(stage.folder)}, "an answer to each is lost"
+    )
     lost = lost_answers(stage.folder)
     return Outcome(
         expected=once(_JOBS),

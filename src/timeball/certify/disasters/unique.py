@@ -21,6 +21,8 @@ from timeball.store.postgres import PostgresStore
 INSERTS: Final = {Profile.QUICK: 4_000, Profile.FULL: 100_000, Profile.SOAK: 100_000}
 SESSIONS: Final = 8
 _BATCH: Final = 100
+_PATIENCE_S: Final = 60.0
+"""So long those who are there wait for the others; then all of them fail."""
 
 
 class Session:
@@ -43,7 +45,7 @@ class Session:
     def run(self, start: Barrier) -> None:
         """Submit all once everybody is there."""
         with closing(PostgresStore(self._dsn)) as store:
-            start.wait()
+            start.wait(_PATIENCE_S)
             try:
                 for at in range(0, len(self._keys), _BATCH):
                     self._submit(store, self._keys[at : at + _BATCH])

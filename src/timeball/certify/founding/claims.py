@@ -17,6 +17,9 @@ from timeball.core.states import State
 
 WORKERS: Final = 8
 JOBS: Final = 200
+_LEASE_S: Final = 60.0
+"""Longer than a busy machine may stand still: nobody is to be given up here."""
+
 _STEPPED: Final = "stepped"
 _NONE: Final = "nothing"
 
@@ -94,7 +97,7 @@ def _turn(lane: int, seq: int, job_id: int, turn: int, spec: JobSpec) -> Turn:
 def _released_at_once(stage: Stage) -> int:
     """Hold up the claims of all workers at the lane's lock, then let go; return how many."""
     stage.store.ensure_lanes([("default", JobSpec(uuid=uuid4(), kind=NOTE).priority)])
-    stage.workers(WORKERS, slots=2)
+    stage.workers(WORKERS, slots=2, lease_s=_LEASE_S)
     stage.until(lambda: len(stage.store.pulses()) == WORKERS, "all workers have registered")
     gate = stage.session().begin()
     gate.run(query("lock_lane"), {"queue": "default"})

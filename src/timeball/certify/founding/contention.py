@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from timeball.certify.founding.lanes import ALLOWED, Lane
+from timeball.certify.founding.lanes import ALLOWED, NEXT_CLAIM_S, Lane
 from timeball.certify.founding.throughput import SHARE, Course
 from timeball.certify.scenario import Check, Outcome, Scenario
 from timeball.certify.stage import Stage
 
-NEXT_CLAIM_MS: Final = 50.0
+NEXT_CLAIM_MS: Final = NEXT_CLAIM_S * 1e3
 _MODES: Final = "lock modes beyond those allowed"
 _UNREAD_CLAIM: Final = "locks of who has not read its claim"
 _UNREAD_TURNS: Final = "locks of who has not read its turns"

