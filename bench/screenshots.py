@@ -106,6 +106,7 @@ def pages(client: Client) -> dict[str, str]:
         "doctor": "/doctor",
         "certify": "/certify",
         "record": "/record",
+        "settings": "/settings",
         "login": "/login",
         "trouble": TROUBLE,
     }

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import pytest
 from tests.cli.invoking import invoke, said
 from tests.cli.processes import Home, temporary_home, until
 
+from timeball.cli.serve import command
+from timeball.cli.serving import settings_told, web
 from timeball.errors import UsageError
 from timeball.web import Scope
 from timeball.web.server import bound, bound_file
@@ -56,8 +59,47 @@ def test_a_new_token_is_shown_once_and_its_line_lets_nobody_in(tmp_path: Path) -
     assert said("serve", "--new-token", "a").split()[1] == "read"
 
 
-def test_a_scope_without_a_new_token_is_a_mistake() -> None:
-    assert invoke("serve", "--scope", "read").exit_code == 2
+def test_a_new_token_ends_when_it_was_said_to(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(said("serve", "--new-token", "ci", "--expires-in", "90d"))
+    (token,) = read_tokens(file)
+    assert token.created_at is not None
+    assert token.expires_at == token.created_at + timedelta(days=90)
+    for text in ("soon", "0", "999999999d"):
+        assert invoke("serve", "--new-token", "ci", "--expires-in", text).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [("--scope", "read"), ("--expires-in", "1d")])
+def test_what_a_new_token_is_like_without_one_is_a_mistake(words: tuple[str, str]) -> None:
+    assert invoke("serve", *words).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "told"),
+    [
+        ((), {}, ("the embedded PostgreSQL", "default")),
+        (
+            (),
+            {"DATABASE_URL": "postgresql://a:geheim@h/x"},
+            ("user=a dbname=x host=h", "environment"),
+        ),
+        (("--dsn", "host=h password=geheim"), {"DATABASE_URL": "x"}, ("host=h", "command line")),
+    ],
+)
+def test_a_command_says_who_named_its_database(
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    environment: dict[str, str],
+    told: tuple[str, str],
+) -> None:
+    for name in ("TIMEBALL_DSN", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    with command.make_context("serve", [*words, "--title", "ops"]) as ctx, ctx.scope():
+        found = {each.name: (each.value, each.origin) for each in settings_told(web())}
+    assert found["--dsn"] == told
+    assert found["--title"] == ("ops", "command line")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "203.0.113.9", "no.such.host.invalid"])
@@ -113,6 +155,13 @@ def test_it_serves_on_a_socket_until_it_is_told_to_stop(home: Home, tmp_path: Pa
         assert (status, counts["counts"]["pending"]) == (200, 0)
         assert asked(Over(path), "/")[0] == 200
         assert asked(Over(path), "/", Host="evil.example")[0] == 421
+        told = asked(Over(path), "/api/v1/settings")[1]["settings"]
+        found = {each["name"]: (each["value"], each["origin"]) for each in told}
+        assert found["--socket"] == (str(path), "command line")
+        assert found["--dsn"] == ("the embedded PostgreSQL", "default")
+        assert found["--host"] == ("127.0.0.1", "default")
+        assert found["--results"] == (None, "default")
+        assert "--new-token" not in found
         assert running.stop(signal.SIGTERM) in {0, 143, -signal.SIGTERM}
 
 
@@ -126,6 +175,11 @@ def test_up_has_the_dashboard_beside_it(home: Home, tmp_path: Path) -> None:
         there = HTTPConnection("127.0.0.1", int(port))
         until(lambda: asked(there, "/api/v1/workers")[1]["workers"], "a worker")
         assert len(asked(there, "/api/v1/schedules")[1]["schedules"]) == 1
+        told = asked(there, "/api/v1/settings")[1]["settings"]
+        found = {each["name"]: (each["value"], each["origin"]) for each in told}
+        assert found["files"] == (str(table), "command line")
+        assert found["--tz"] == ("UTC", "command line")
+        assert found["--slots"] == ("8", "default")
         there.close()
         assert running.stop() == 0
 

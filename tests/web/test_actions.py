@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -209,9 +210,10 @@ def test_what_began_lately_is_shown_against_its_rate(
 
 def test_past_occurrences_are_counted_first_and_run_once(client: Client, admin: Browser) -> None:
     client.schedule("a/b", "k", cron="0 * * * *", tz="Europe/Paris")
-    asked = "start=2026-01-01T00:30&end=2026-01-01T02:30%2B00:00"
+    asked = "start=2026-01-01T01:30&end=2026-01-01T02:30%2B00:00"
     page = seen(admin.get(f"/backfill/a%2Fb?{asked}"))
     assert "2 would run " in "".join(page.said)
+    assert "By the clocks of Europe/Paris" in "".join(page.said)
     assert client.jobs() == []
     given = {str(one["name"]): str(one.get("value")) for one in page.of("input")[-2:]}
     assert admin.form("/backfill/a%2Fb", **given).header("location") == (
@@ -231,9 +233,25 @@ def test_past_occurrences_are_counted_first_and_run_once(client: Client, admin: 
     assert len(client.jobs()) == 3
 
 
+def test_a_range_is_read_by_the_clocks_of_the_schedule_as_on_the_command_line(
+    client: Client, local: Browser
+) -> None:
+    client.schedule("s", "k", cron="*/30 * * * *", tz="Europe/Paris")
+    for text in ("2026-10-25T02:30", "2026-03-29T02:30"):  # comes twice, does not exist
+        answer = local.get(f"/backfill/s?start={text}&end=2026-10-25T04:00", accept="text/html")
+        assert answer.status == 400
+        assert "write it with its offset" in answer.text
+    local.form("/backfill/s", start="2026-01-01T09:00", end="2026-01-01T09:00[Asia/Tokyo]")
+    assert client.jobs() == []  # that is eight hours earlier
+    local.form("/backfill/s", start="2026-01-01T09:00", end="2026-01-01T09:00")
+    (done,) = client.occurrences("s", 9)
+    assert done.nominal_at == datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("start", "end"),
     [
+        ("0001-01-01T00:30", "9999-12-31T23:00"),
         ("soon", "2026-01-01"),
         ("0001-01-01", "2026-01-01"),
         ("2026-01-02", "2026-01-01"),
@@ -244,7 +262,7 @@ def test_past_occurrences_are_counted_first_and_run_once(client: Client, admin: 
 def test_a_range_that_makes_no_sense_runs_nothing(
     client: Client, local: Browser, start: str, end: str
 ) -> None:
-    client.schedule("s", "k", cron="0 * * * *", tz="UTC")
+    client.schedule("s", "k", cron="0 * * * *", tz="Europe/Paris")
     assert local.get(f"/backfill/s?start={start}&end={end}").status == 400
     assert local.form("/backfill/s", start=start, end=end).status == 400
     assert client.jobs() == []

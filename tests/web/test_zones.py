@@ -58,6 +58,25 @@ def test_the_zone_is_what_one_chose_and_one_comes_back_to_where_that_was(
     assert begin("Europe/Berlin") in local.get("/schedules/s").text
 
 
+def test_the_schedules_zone_is_a_choice_where_there_is_a_schedule_and_only_there(
+    client: Client, local: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    client.schedule("s", "k", cron="@daily", tz="Europe/Berlin")
+
+    def choices(path: str) -> dict[str, bool]:
+        found = seen(local.get(path)).of("option")
+        return {str(each["value"]): "selected" in each for each in found if "value" in each}
+
+    for path in ("/", "/jobs", "/schedules", "/settings"):
+        assert choices(path) == {"UTC": True, "Asia/Tokyo": False}, path
+    for path in ("/schedules/s", "/backfill/s"):
+        assert choices(path) == {"schedule": True, "UTC": False, "Asia/Tokyo": False}, path
+    local.form("/zone", zone="local")
+    assert choices("/") == {"UTC": False, "Asia/Tokyo": True}
+    assert choices("/schedules/s") == {"schedule": False, "UTC": False, "Asia/Tokyo": True}
+
+
 @pytest.mark.parametrize(
     "zone", ["Nowhere/Land", "../../etc/passwd", "", "<b>", "a\r\nb", "x" * 900]
 )

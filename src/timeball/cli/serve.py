@@ -48,6 +48,9 @@ _SCOPES: Final = ("read", "read_payload", "submit", "operate", "admin")
     type=click.Choice(_SCOPES),
     help="With --new-token: what it allows; read where none is given.",
 )
+@click.option(
+    "--expires-in", metavar="DURATION", help="With --new-token: it lets nobody in after that."
+)
 @results_option
 @dsn_option
 def command(**options: Any) -> None:
@@ -57,10 +60,11 @@ def command(**options: Any) -> None:
     --socket or --token-file.
     """
     if options["new_token"]:
-        _new_token(options["new_token"], options["scopes"] or ("read",))
+        scopes, expires_in = options["scopes"] or ("read",), options["expires_in"]
+        _new_token(options["new_token"], scopes, expires_in)
         return
-    if options["scopes"]:
-        raise UsageError("--scope goes with --new-token")
+    if options["scopes"] or options["expires_in"]:
+        raise UsageError("--scope and --expires-in go with --new-token")
     from timeball.cli.serving import Serving, serve_until_stopped
 
     serve_until_stopped(
@@ -78,10 +82,13 @@ def command(**options: Any) -> None:
     )
 
 
-def _new_token(name: str, scopes: tuple[str, ...]) -> None:
+def _new_token(name: str, scopes: tuple[str, ...], expires_in: str | None) -> None:
     from timeball.cli.serving import web
+    from timeball.cli.times import seconds
 
-    token, text = web().Token.new(name, [web().Scope(scope) for scope in scopes])
+    expires_s = None if expires_in is None else seconds(expires_in, least_s=1.0)
+    given = [web().Scope(scope) for scope in scopes]
+    token, text = web().Token.new(name, given, expires_s=expires_s)
     write(token.line)
     say(f"the token, which is shown only now: {text}")
     say("the line above goes into the file of --token-file, and lets nobody in by itself")

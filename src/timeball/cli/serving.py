@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
+
+import click
 
 from timeball.cli.database import given_dsn, opened
 from timeball.cli.output import say
 from timeball.client import Client
 from timeball.errors import UsageError
+
+_ONCE: Final = frozenset({"new_token", "scopes", "expires_in", "dry_run"})
+"""Options of what a command does instead of serving."""
 
 _EXTRA: Final = frozenset({"fastapi", "jinja2", "pydantic", "starlette", "uvicorn"})
 
@@ -69,6 +74,7 @@ def serve_until_stopped(how: Serving) -> None:
                 title=how.title,
                 results=how.results,
             )
+            app.state.desk.settings.tell(settings_told(package))
             say(f"dashboard at {server.url_of(listening)} (Ctrl-C stops)")
             server.serve(app, listening)
 
@@ -84,6 +90,7 @@ def beside(
     package = web()
     listening = package.server.bound(*at, tokens=False)
     app = package.create_app(client, results=results)
+    app.state.desk.settings.tell(settings_told(package))
     with listening, package.server.served(app, listening) as url:
         say(f"dashboard at {url}")
         yield
@@ -93,3 +100,35 @@ def _hosts(how: Serving) -> list[str]:
     """Return the names under which it may be asked for: what it is bound to, and what is said."""
     bound = [] if how.host in {"0.0.0.0", "::"} else [how.host]  # noqa: S104 - a name is compared
     return [*how.hosts, *(f"[{host}]" if ":" in host else host for host in bound)]
+
+
+def settings_told(package: ModuleType) -> list[Any]:
+    """Return what the command that runs was told, as the page Settings shows it."""
+    settings, ctx = package.settings, click.get_current_context()
+    origins = {
+        click.core.ParameterSource.COMMANDLINE: settings.Origin.COMMAND,
+        click.core.ParameterSource.ENVIRONMENT: settings.Origin.ENVIRONMENT,
+    }
+    found = []
+    for param in ctx.command.params:
+        name = param.name or ""
+        if name in _ONCE:
+            continue
+        source = ctx.get_parameter_source(name)
+        origin = origins.get(source, settings.Origin.DEFAULT) if source else settings.Origin.DEFAULT
+        value = settings.text_of(ctx.params.get(name))
+        if name == "dsn":
+            value, origin = _database(package, ctx.params[name])
+        about = getattr(param, "help", None) or ""
+        found.append(settings.Setting(max(param.opts, key=len), value, origin, about))
+    return found
+
+
+def _database(package: ModuleType, dsn: str | None) -> tuple[str, Any]:
+    """Return which database a command works on, and who has said so."""
+    from timeball.store.postgres.connections import shown
+
+    origin, found = package.settings.Origin, given_dsn(dsn)
+    if found is None:
+        return "the embedded PostgreSQL", origin.DEFAULT
+    return shown(found), origin.COMMAND if dsn else origin.ENVIRONMENT

@@ -27,6 +27,7 @@ from timeball.web.problems import ProblemDetail, answer_with_problems
 from timeball.web.rehearsal import Rehearsal
 from timeball.web.routes import add_routes
 from timeball.web.sessions import Sessions
+from timeball.web.settings import TITLE, Settings, of_program
 from timeball.web.shell import trouble
 from timeball.web.tide import Tide
 from timeball.web.tokens import Token, Tokens
@@ -41,7 +42,7 @@ def create_app(
     tokens: Iterable[Token] = (),
     hosts: Collection[str] = (),
     base_path: str = "",
-    title: str = "timeball",
+    title: str = TITLE,
     results: Path | None = None,
 ) -> FastAPI:
     """Return the API and the dashboard as an ASGI application, to serve or to mount in another.
@@ -93,14 +94,20 @@ def create_app(
         tide=Tide(reading.connections),
         gate=Gate(known, Sessions()),
         rehearsal=rehearsal,
+        settings=_settings(hosts, base_path=base_path, title=title, results=results),
         title=title,
         base_path=base_path.rstrip("/"),
     )
     add_routes(app, ROUTES)
     answer_with_problems(app, trouble)
-    app.add_middleware(Guard, hosts={*LOCAL_HOSTS, *hosts})
+    app.add_middleware(Guard, hosts=app.state.desk.settings.hosts)
     _describe(app)
     return app
+
+
+def _settings(hosts: Collection[str], **given: Any) -> Settings:
+    """Return what a program has said, until a command says what it was told itself."""
+    return Settings(of_program(hosts=sorted(hosts), **given), {*LOCAL_HOSTS, *hosts})
 
 
 def _closing(rehearsal: Rehearsal, *stores: PostgresStore | None) -> Any:

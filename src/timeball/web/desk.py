@@ -18,6 +18,7 @@ from timeball.store.postgres.panorama import Panorama
 from timeball.web.gate import Caller, Gate
 from timeball.web.rehearsal import Rehearsal
 from timeball.web.scopes import Scope
+from timeball.web.settings import Settings
 from timeball.web.tide import Tide
 
 _NUMBER_DIGITS: Final = 18
@@ -39,6 +40,7 @@ class Desk:
     tide: Tide
     gate: Gate
     rehearsal: Rehearsal
+    settings: Settings
     title: str
     """What people call this instance."""
 

@@ -96,6 +96,7 @@ class Gate:
         origin = _origin(request)
         proof, token = self._shown(request)
         if token is not None:
+            self.tokens.use(token)
             return Caller(token.name, contained(token.scopes), origin, proof)
         if not self.tokens and _is_local(request):
             return Caller("local", contained([Scope.ADMIN]), origin, Proof.LOCAL)
@@ -108,7 +109,8 @@ class Gate:
             text = text.strip()
             return Proof.BEARER, self.tokens.of(text) if len(text) <= _TOKEN_MAX else None
         cookie = request.cookies.get(COOKIE, "")
-        return Proof.SESSION, self.sessions.token(cookie) if 0 < len(cookie) <= _TOKEN_MAX else None
+        token = self.sessions.token(cookie) if 0 < len(cookie) <= _TOKEN_MAX else None
+        return Proof.SESSION, None if token is None or token.is_over else token
 
 
 def _called(request: Request) -> Caller:

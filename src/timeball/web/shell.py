@@ -87,6 +87,7 @@ NAVIGATION: Final = (
     Entry("doctor", "Doctor", "doctor", "c", Scope.OPERATE),
     Entry("certify", "Certify", "certify", "y", Scope.OPERATE),
     Entry("record", "Record", "record", "r", Scope.ADMIN),
+    Entry("settings", "Settings", "settings", "t", Scope.ADMIN),
 )
 
 
@@ -101,7 +102,8 @@ def rendered(request: Request, template: str, *, status: int = 200, **facts: Any
             `own_zone` the name of the zone of the schedule that it is about.
     """
     caller = getattr(request.state, "caller", None)
-    desk, choice = desk_of(request), choice_of(request, facts.pop("own_zone", None))
+    desk, own_zone = desk_of(request), facts.pop("own_zone", None)
+    choice = choice_of(request, own_zone)
     theme = request.cookies.get(THEME_COOKIE, "")
     text = (
         _environment()
@@ -116,6 +118,7 @@ def rendered(request: Request, template: str, *, status: int = 200, **facts: Any
             theme=theme if theme in THEMES else "system",
             told=_TOLD.get(request.query_params.get("told", "")),
             asset=_asset,
+            own_zone=own_zone,
             choice=choice,
             zone=choice.zone,
             page=_address(request),

@@ -20,6 +20,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg import errors as pg
 
+from timeball.core.redaction import HIDDEN
 from timeball.errors import (
     JobNotFound,
     QueueFull,
@@ -39,6 +40,11 @@ SILENCE_MS: Final = 20_000
 """After which a TCP connection whose packets nobody acknowledges counts as broken."""
 SPARE_S: Final = 10.0
 """How long a connection is kept that nobody needs, as long as there is another one."""
+
+_TELLABLE: Final = frozenset(
+    {"host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "target_session_attrs"}
+)
+"""What of an address anybody may read. New libpqs have new secrets, so the others are not told."""
 
 _LONG: Final = frozenset({"counts", "move_in"})
 """Statements that may take as long as there are jobs."""
@@ -99,6 +105,16 @@ def in_schema(text: str, schema: str) -> LiteralString:
         )
     # Our own files and a checked identifier, nothing else: it is as good as a literal.
     return re.sub(r"\btimeball(?=[.;]|_wake)", schema, text)
+
+
+def shown(dsn: str) -> str:
+    """Return an address of a database as far as it holds no secret; where it is none, nothing."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        return HIDDEN
+    told = {name: value for name, value in parts.items() if name in _TELLABLE}
+    return psycopg.conninfo.make_conninfo("", **told)
 
 
 class Connections:

@@ -15,6 +15,7 @@ from timeball.web.api import (
     matching,
     queues,
     schedules,
+    settings,
 )
 
 ROUTES: Final = tuple(
@@ -30,6 +31,7 @@ ROUTES: Final = tuple(
         schedules,
         fleet,
         certify,
+        settings,
     )
     for route in module.routes.declared
 )

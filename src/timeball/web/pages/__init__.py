@@ -19,6 +19,7 @@ from timeball.web.pages import (
     queues,
     record,
     schedules,
+    settings,
     workers,
 )
 
@@ -26,7 +27,7 @@ ROUTES: Final = tuple(
     route
     for module in (
         *(overview, jobs, matching, job, batches, dependencies, queues, schedules, workers),
-        *(backfill, limits, record, doctor, certify, login),
+        *(backfill, limits, record, settings, doctor, certify, login),
     )
     for route in module.routes.declared
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from timeball.core.cron.written import instant_of
+from timeball.errors import UsageError
 from timeball.web.addresses import Name, named
 from timeball.web.api.schedules import backfill, would_run
 from timeball.web.desk import desk_of
@@ -27,7 +29,8 @@ def ask_about_backfill(request: Request, schedule: Name) -> Response:
     now = desk_of(request).look.store.now().replace(microsecond=0)
     spec = desk_of(request).look.get_schedule(schedule).spec
     start, end = (given.get(name, "").strip() for name in ("start", "end"))
-    first, last = _instant("from", start) if start else None, _instant("to", end) if end else now
+    first = _instant("from", start, spec.tz) if start else None
+    last = _instant("to", end, spec.tz) if end else now
     return rendered(
         request,
         "backfill",
@@ -35,6 +38,7 @@ def ask_about_backfill(request: Request, schedule: Name) -> Response:
         here="schedules",
         own_zone=spec.tz,
         spec=spec,
+        given={"start": start, "end": end},
         start=first,
         end=last,
         found=would_run(request, schedule, first, last) if first else None,
@@ -42,18 +46,19 @@ def ask_about_backfill(request: Request, schedule: Name) -> Response:
     )
 
 
-def _instant(name: str, text: str) -> datetime:
-    """Return the instant that a field names; without an offset it is in UTC."""
+def _instant(name: str, text: str, tz: str) -> datetime:
+    """Return the instant that a field names; without an offset it is in the schedule's zone."""
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise Problem(400, f"{name}: write a time such as 2026-10-25T02:30, in UTC") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return instant_of(text, lambda: tz)
+    except UsageError as error:
+        raise Problem(400, f"{name}: {error}") from None
 
 
 def _backfill(request: Request, fields: dict[str, list[str]]) -> str:
-    start, end = (_instant(name, fields.get(name, [""])[0]) for name in ("start", "end"))
-    backfill(request, named(request.path_params["schedule"]), start, end)
+    name = named(request.path_params["schedule"])
+    tz = desk_of(request).look.get_schedule(name).spec.tz
+    start, end = (_instant(each, fields.get(each, [""])[0], tz) for each in ("start", "end"))
+    backfill(request, name, start, end)
     return "backfilled"
 
 
