@@ -138,6 +138,17 @@ CORRUPTIONS = {
         f"UPDATE timeball.dependency SET decided_at = NULL, met = NULL WHERE child = {CHILD}",
         ("I14", f"job {CHILD}: has a linked edge from job {PARENT}, which has ended, undecided"),
     ),
+    "jobs that wait for each other by an edge that was added": (
+        f"""SELECT timeball.submit(jsonb_build_array(jsonb_build_object(
+                'uuid', gen_random_uuid(), 'kind', 'a', 'after', jsonb_build_array(
+                    jsonb_build_object('job', job.uuid, 'rule', 'all_success')))))
+            FROM timeball.job WHERE id = {HELD};
+            UPDATE timeball.held SET state = 'waiting', reason = NULL, all_left = 1, one_left = 0,
+                one_met = true, lost = false WHERE job_id = {HELD};
+            INSERT INTO timeball.dependency (child, parent, parent_uuid, rule, added)
+            SELECT {HELD}, id, uuid, 'all_done', true FROM timeball.job WHERE id = {LATE}""",
+        ("I15", f"job {HELD}: waits for job {LATE}, which waits for job {HELD}: a cycle"),
+    ),
     "more retries than were allowed": (
         f"UPDATE timeball.job SET max_retries = 0 WHERE id = {AGAIN}",
         ("I7", "job 4: was retried 1 times with max_retries 0"),

@@ -1,9 +1,10 @@
 """Whether what a store has on record keeps the contract. Pure, linear, one pass.
 
 `audit` reads job histories as a stream, in the order of their ids, and keeps
-figures and the first thousand violations only, so its memory does not grow with
-the number of jobs. `audit_schedules` does the same for occurrences. Tests, `timeball
-audit`, certify and the demo's last table all call these two.
+figures, the edges of jobs that wait, and the first thousand violations only, so its
+memory does not grow with the number of jobs that have ended. `audit_schedules` does
+the same for occurrences. Tests, `timeball audit`, certify and the demo's last table
+all call these two.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from timeball.core.cycles import Waits
 from timeball.core.history import (
     JobHistory,
     OccurrenceRecord,
@@ -104,12 +106,15 @@ def audit(
         deleted: How many of them were deleted since, by the store's.
         slack_s: How far the store's clock is known to have been set back, in seconds.
     """
-    tally = _Tally()
+    tally, waits = _Tally(), Waits()
     for history in histories:
         if went_plainly(history):
             tally.take_plain(history)
         else:
             tally.take(ledger(history, slack_s), quiesced=quiesced)
+            waits.take(history)
+    for cycle in waits.cycles():
+        tally.add("I15", f"job {cycle.jobs[0]}", str(cycle))
     if accepted is not None:
         tally.expect(accepted - deleted)
     return tally.report()
