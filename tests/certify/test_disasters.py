@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from unittest.mock import MagicMock, Mock
+from unittest.mock import MagicMock, Mock, patch
 from uuid import UUID, uuid4
 
 import pytest
@@ -33,7 +33,9 @@ from timeball.certify.faults import Misfortune, failures
 from timeball.certify.link import Way, linked
 from timeball.certify.mutants.defects import InFunction
 from timeball.certify.scenario import Outcome, Scenario, Skipped, Stalled, Status
+from timeball.certify.sessions import until
 from timeball.certify.stage import Stage, Terms
+from timeball.certify.standby import Standby
 from timeball.certify.volume import volume
 from timeball.errors import StoreUnavailable, UsageError
 from timeball.store.postgres import PostgresStore
@@ -217,6 +219,17 @@ def test_a_listener_that_was_ended_and_is_still_seen_does_not_listen_again() -> 
     stage = Mock(spec=Stage, ask=lambda _: seen.pop(0) if seen else new, until=until)
     assert severed.listening_anew(stage, old) == 2
     assert seen == []
+
+
+@pytest.mark.slow
+def test_a_primary_that_does_not_wait_for_its_standby_is_seen(direct: str) -> None:
+    stage = Mock(spec=Stage, accepted=set(), until=lambda true, _: until(true, "answered"))
+    site = Mock(spec=failover.Site, stage=stage, primary=Mock(spec=Standby, dsn=direct))
+    standby = Standby.__new__(Standby)
+    standby._primary = direct
+    with patch.object(Standby, "stands_still", nullcontext):
+        assert failover.kept_waiting(site, standby) == 0
+    assert len(stage.accepted) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -53,6 +55,21 @@ class Standby:
         _asked(self._primary, "wait_for_standby")
         _asked(self._primary, "reload")
         until(lambda: _asked(self._primary, "waited_for") == [(1,)], "it is waited for")
+
+    @contextmanager
+    def stands_still(self) -> Iterator[None]:
+        """Have it receive nothing while the block runs: the process that does stands still."""
+        ((pid,),) = _asked(self.dsn, "wal_receiver")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def held_commits(self) -> int:
+        """Return how many commits its primary keeps waiting until this one has them."""
+        ((count,),) = _asked(self._primary, "held_commits")
+        return int(count)
 
     def promote(self) -> None:
         """Be a primary from here on."""

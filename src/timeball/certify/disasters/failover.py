@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -165,10 +166,11 @@ def expected_asynchronous() -> dict[str, Any]:
     }
 
 
-def synchronous(site: Site) -> dict[str, Any]:
-    """Have a primary end whose commits were waited for; return what is seen."""
+def synchronous(site: Site) -> tuple[dict[str, Any], int]:
+    """Have a primary end whose commits were waited for; return what is seen, and what waited."""
     stage, standby = site.stage, site.standby()
     standby.be_waited_for()
+    waited = kept_waiting(site, standby)
     early = _work(site, _GATES[1])
     standby.cut()  # with no time to catch up
     site.fail_over(standby)
@@ -177,7 +179,22 @@ def synchronous(site: Site) -> dict[str, Any]:
         "lost": len(site.missing() - stage.lost),
         "what had begun ends": site.say(early),
         "what is left ends": site.say(claim_all(stage.store, site.hand)),
-    }
+    }, waited
+
+
+def kept_waiting(site: Site, standby: Standby) -> int:
+    """Submit while a standby receives nothing; return how many commits waited for it meanwhile."""
+    stage, spec = site.stage, JobSpec(uuid=uuid4(), kind=NOTE)
+    with closing(PostgresStore(site.primary.dsn)) as store, ThreadPoolExecutor(1) as pool:
+        with standby.stands_still():
+            answer = pool.submit(store.submit, [spec])
+            stage.until(
+                lambda: answer.done() or standby.held_commits(), "it is answered, or it waits"
+            )
+            waited = 0 if answer.done() else standby.held_commits()
+        answer.result()
+    stage.accepted.add(spec.uuid)
+    return waited
 
 
 def expected_synchronous() -> dict[str, Any]:
@@ -200,7 +217,7 @@ def run(stage: Stage) -> Outcome:
     primary.promote()  # so that it is not the server of all other scenarios that ends
     site = Site(stage, database, primary)
     lossy, met = asynchronous(site)
-    lossless = synchronous(site)
+    lossless, waited = synchronous(site)
     for gate in _GATES:
         (stage.folder / gate).touch()
     stage.drain()
@@ -217,7 +234,7 @@ def run(stage: Stage) -> Outcome:
             "synchronous": lossless,
             "long jobs that ran once": len(held),
         },
-        witness=met,
+        witness={**met, "commits that waited for the standby": waited},
     )
 
 
