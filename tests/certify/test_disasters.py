@@ -222,6 +222,27 @@ def test_a_listener_that_was_ended_and_is_still_seen_does_not_listen_again() -> 
 
 
 @pytest.mark.slow
+def test_a_worker_that_runs_what_is_not_due_at_a_later_look_is_seen(
+    server: str, tmp_path: Path
+) -> None:
+    early = InFunction(
+        "promote",
+        "held.run_at <= timeball.now()\n        ORDER",
+        "held.run_at <= timeball.now() + interval '1 h' * (SELECT count(*) FROM timeball.ended)\n"
+        "        ORDER",
+    )
+
+    def run(stage: Stage) -> Outcome:
+        stage.watcher.execute(early.changed())
+        seen = clocks.Clocks(stage).of_a_worker(3_600)["what is not due"]
+        return Outcome(expected={"early": True}, observed={"early": seen != ["scheduled"]},
+                       witness={"clocks": 1})  # fmt: skip
+
+    result = played(server, tmp_path, run)
+    assert [check.name for check in result.failed] == ["audit"]  # which sees it too: I12
+
+
+@pytest.mark.slow
 def test_a_primary_that_does_not_wait_for_its_standby_is_seen(direct: str) -> None:
     stage = Mock(spec=Stage, accepted=set(), until=lambda true, _: until(true, "answered"))
     site = Mock(spec=failover.Site, stage=stage, primary=Mock(spec=Standby, dsn=direct))
