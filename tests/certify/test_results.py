@@ -11,6 +11,8 @@ import pytest
 from tests.certify.conforming import faults, schema
 
 from timeball.certify.junit import junit
+from timeball.certify.promises import ELSEWHERE, NAMES
+from timeball.certify.registry import SCENARIOS
 from timeball.certify.report import report
 from timeball.certify.results import FOUNDING, Exit, Run, document, to_replay, verdict
 from timeball.certify.scenario import Check, Outcome, Profile, Result, Scenario, Status, judged
@@ -118,6 +120,22 @@ def test_what_did_not_pass_is_what_is_played_again() -> None:
 def test_of_a_soak_one_seed_is_played_again() -> None:
     found = written(result(Status.VIOLATED, seed=7), profile=Profile.SOAK)
     assert to_replay(found) == (["A"], 7, Profile.FULL)
+
+
+def test_every_invariant_is_named_with_its_verdict_or_why_there_is_none() -> None:
+    found = written(result(Status.VIOLATED), result(Status.PASSED, id="X"))["invariants"]
+    assert tuple(found) == NAMES == tuple(schema()["properties"]["invariants"]["required"])
+    assert found["I3"] == {
+        "verdict": "violated", "events": 4, "scenarios": ["A", "X"], "reason": ""
+    }  # fmt: skip
+    assert found["I24"]["reason"] == "not attacked in this run: write --scenario D"
+    assert all((each["verdict"] == "unplayed") == bool(each["reason"]) for each in found.values())
+
+
+def test_an_invariant_is_attacked_by_a_scenario_or_it_is_told_what_does_it_instead() -> None:
+    known = {name for each in SCENARIOS for name in each.invariants}
+    assert known.isdisjoint(ELSEWHERE)
+    assert known | set(ELSEWHERE) == set(NAMES)
 
 
 @pytest.mark.parametrize("profile", Profile)

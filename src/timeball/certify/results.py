@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from timeball import __version__
 from timeball.certify.mutants.verdicts import Verdict
+from timeball.certify.promises import NAMES, attacked, told, unplayed
 from timeball.certify.scenario import Profile, Result, Status
 
 SCHEMA: Final = 1
@@ -167,17 +168,11 @@ def _once(profile: Profile) -> Profile:
 
 
 def _invariants(results: Sequence[Result]) -> dict[str, Any]:
-    """Return for each invariant what became of the scenarios that attack it."""
-    attacked: dict[str, list[Result]] = {}
-    for result in results:
-        for name in result.scenario.invariants:
-            attacked.setdefault(name, []).append(result)
+    """Return for each invariant what became of the scenarios that attack it, or why none has."""
+    found = {name: attacked(results, name) for name in NAMES}
     return {
-        name: {
-            "verdict": verdict(found).name.lower(),
-            "scenarios": list(dict.fromkeys(each.scenario.id for each in found)),
-        }
-        for name, found in sorted(attacked.items(), key=lambda each: int(each[0].strip("I'")))
+        name: told(some, verdict(some).name.lower()) if some else unplayed(name)
+        for name, some in found.items()
     }
 
 

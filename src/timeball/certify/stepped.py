@@ -47,5 +47,5 @@ S: Final = Scenario(
     id="S",
     title="the engine in process: every line a point at which somebody else may go on",
     run=run,
-    invariants=("I1", "I2", "I5", "I7", "I8", "I9", "I19"),
+    invariants=("I1", "I2", "I3", "I5", "I6", "I7", "I8", "I9", "I11", "I19", "I25"),
 )

@@ -211,6 +211,6 @@ X15: Final = Scenario(
     id="X15",
     title="workers end in every way: killed, told once or twice, as PID 1, without their parent",
     run=run,
-    invariants=("I3", "I5", "I6"),
+    invariants=("I3", "I5", "I6", "I23"),
     profiles=THOROUGH,
 )

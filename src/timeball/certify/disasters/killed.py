@@ -48,6 +48,6 @@ X1: Final = Scenario(
     id="X1",
     title="kill -9 of workers before and after each statement of a job's life",
     run=run,
-    invariants=("I3", "I4", "I5", "I6"),
+    invariants=("I3", "I4", "I5", "I6", "I23"),
     deadline_s=300.0,
 )

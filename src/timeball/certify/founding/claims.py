@@ -122,6 +122,6 @@ A: Final = Scenario(
     id="A",
     title="two claimers stepped over one job; 8 processes released at once on 200",
     run=run,
-    invariants=("I1", "I2", "I3", "I4", "I5", "I6", "I26"),
+    invariants=("I1", "I2", "I3", "I4", "I5", "I6", "I23", "I26"),
     founding="sc_A",
 )
