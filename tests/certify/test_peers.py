@@ -25,6 +25,7 @@ from timeball.certify.peers.probes import PROBES, Probe, Seen
 from timeball.certify.report import report
 from timeball.certify.results import Exit, Run, document
 from timeball.certify.scenario import Profile
+from timeball.certify.sessions import until
 from timeball.cli.commands import timeball
 from timeball.errors import UsageError
 
@@ -130,6 +131,23 @@ def test_a_product_that_hangs_is_ended(play: Play, monkeypatch: pytest.MonkeyPat
     assert (cell.standing, cell.text) == (Standing.HUNG, "no answer within 0.2 s")
     own = os.getpid()
     assert not [pid for pid, parent, _ in processes() if parent == own and pid not in before]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [True, False])
+def test_of_a_product_nothing_is_left_whoever_has_ended_before(
+    tmp_path: Path, *, ends: bool
+) -> None:
+    orphan = "import subprocess, sys; print(subprocess.Popen(['sleep', '300']).pid, flush=True)"
+    script = ("-c", orphan if ends else f"{orphan}; sys.stdin.read()")
+    driver = adapter.Driver(Path(sys.executable), script, {}, tmp_path / "log")
+    try:
+        pid = int(driver._answers.get(timeout=30.0))
+        if ends:
+            until(lambda: driver.ended is not None, "it ends by itself")
+    finally:
+        driver.close()
+    until(lambda: pid not in {each for each, _, state in processes() if state != "Z"}, "it is gone")
 
 
 @pytest.mark.slow

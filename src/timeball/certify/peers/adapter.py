@@ -46,6 +46,7 @@ class Driver:
         self, interpreter: Path, script: tuple[str, ...], brief: dict[str, Any], log: Path
     ) -> None:
         self._answers: SimpleQueue[str] = SimpleQueue()
+        self._over = False
         with log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own script
                 [str(interpreter), *script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -68,7 +69,7 @@ class Driver:
         except Empty:
             raise Hung(f"no answer within {ANSWER_S:g} s") from None
         if not line:
-            raise Broken(f"ended without an answer, with exit code {self._process.wait()}")
+            raise Broken(f"ended without an answer, with exit code {self._waited()}")
         try:
             found: dict[str, Any] = json.loads(line)
         except ValueError as error:
@@ -86,8 +87,11 @@ class Driver:
 
     @property
     def ended(self) -> int | None:
-        """Return its exit code, None while it lives."""
-        return self._process.poll()
+        """Return its exit code, None while it lives; what it has left behind is ended then."""
+        code = self._process.poll()
+        if code is not None:
+            self._end_rest()
+        return code
 
     def freeze(self) -> None:
         """Stop it, and all that it has started, where they are."""
@@ -98,9 +102,10 @@ class Driver:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it, and all that it has started, at once."""
-        self._signal(signal.SIGKILL)
-        self._process.wait()
+        """End it, and all that it has started, at once; also where it has ended by itself."""
+        if self.ended is None:
+            self._signal(signal.SIGKILL)
+            self._waited()
 
     def close(self) -> None:
         """End it whatever state it is in, and let go of its pipes."""
@@ -129,9 +134,28 @@ class Driver:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
+    def _waited(self) -> int:
+        """Return its exit code once it has ended; nothing of it is left then."""
+        code = self._process.wait()
+        self._end_rest()
+        return code
+
+    def _end_rest(self) -> None:
+        """End at once what is left of its session: whose parent has ended is below nobody.
+
+        Once only: later the number may be that of somebody else's session.
+        """
+        if self._over:
+            return
+        self._over = True
+        for pid, _, state in processes():
+            with suppress(ProcessLookupError, PermissionError):  # of another user, or gone by now
+                if state != "Z" and os.getsid(pid) == self._process.pid:
+                    os.kill(pid, signal.SIGKILL)
+
     def _tree(self) -> list[int]:
         """Return the ids of this process and of all below it."""
-        if self._process.poll() is not None:
+        if self.ended is not None:
             return []
         parents = {pid: parent for pid, parent, _ in processes()}
         found = [self._process.pid]
