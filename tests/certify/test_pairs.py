@@ -9,7 +9,7 @@ from tests.certify.test_defects import LANE, played
 from tests.certify.test_runner import scenario
 
 from timeball.certify.pairs.actors import writing
-from timeball.certify.pairs.scenario import Pairs
+from timeball.certify.pairs.scenario import End, Pairs
 from timeball.certify.pairs.verbs import ALWAYS, CALLS, LOOSE, ROUNDS, verb_of
 from timeball.certify.runner import Order, certify
 from timeball.certify.scenario import Outcome, Status
@@ -31,6 +31,19 @@ def test_a_statement_that_writes_is_known_by_its_text() -> None:
     known = writing()
     assert {"claim", "settle", "beat", "set_limit", "submit", "fire", "ensure_lanes"} <= known
     assert not {"get", "jobs", "counts", "notify", "now", "lease_turns"} & known
+
+
+def end(*rows: str, answers: tuple[str, str] = ('["new"]', "deleted")) -> End:
+    return End(order=(0, 1, 0), waited=0, answers=answers, tables={"job": rows})
+
+
+def test_who_is_submitted_without_his_parent_may_be_there_and_nothing_else_may_differ() -> None:
+    refused = end("other", answers=('"UsageError"', "deleted"))
+    assert end("new", "other").spares(refused)
+    assert not end("new", "other", "third").spares(refused)
+    assert not end("new").spares(refused)
+    assert not end("new", "other", answers=('["new"]', "refused")).spares(refused)
+    assert not refused.spares(refused)
 
 
 def run(stage: Stage) -> Outcome:

@@ -59,7 +59,7 @@ LOOSE: Final = frozenset(
 )
 """Pairs that come to what no serial order does: the parent of a job is deleted after its submission
 has seen it and before that has committed. It is neither refused nor is the job there in time to
-keep its parent: its edge is decided as not met, since the parent is gone."""
+keep its parent: all is as if the parent had been deleted first, but that the job is there."""
 
 _FEWER: Final = 9
 """As many as run in the queue."""
