@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -259,13 +260,52 @@ def test_mounted_below_a_path_every_link_stays_below_it(client: Client, app: Any
                 assert value.startswith(("#", "?", "/ops/jobs/")), (tag, value)
 
 
-@pytest.mark.usefixtures("poisoned")
-def test_pages_are_light(admin: Browser) -> None:
-    """Without the pictures: there are none."""
-    sizes = {each.name: len(each.read_bytes()) for each in STATIC.iterdir()}
-    assert sizes["ui.js"] < 12_000
-    page = len(admin.get("/").body)
-    assert page + sum(sizes.values()) < 60_000
+@pytest.fixture
+def crowded(client: Client, store: PostgresStore) -> Client:
+    """More of everything than a page shows."""
+    names = [f"{n}: {'a long name ' * 4}" for n in range(parts.PART + 5)]
+    store.ensure_lanes((name, 5) for name in names)
+    for name in names:
+        client.schedule(name, "k", queue=name, cron="*/5 * * * *", tz="Europe/Berlin")
+        client.limit(key=name, at_once=2, rate="5/s")
+        client.pause_queue(name, by="somebody")
+    client.limit(queue=names[0], rate="5/s")
+    client.submit_many("a kind with a long name", [{"n": n, "text": "x" * 99} for n in range(60)])
+    with client.batch("a batch") as batch:
+        before = batch.submit("k")
+        for _ in range(150):
+            before = batch.submit("k", after=[before])
+    return client
+
+
+@pytest.mark.slow
+def test_every_page_is_light_however_much_there_is(crowded: Client, admin: Browser) -> None:
+    """Without pictures: there are none; with all that it is made of, as a browser gets it."""
+    assert len((STATIC / "ui.js").read_bytes()) < 12_000
+    sent = {"accept_encoding": "gzip, deflate, br"}
+    made_of = sum(len(admin.get(f"/static/{each.name}", **sent).body) for each in STATIC.iterdir())
+    queue = quote(crowded.limits()[-1].name, safe="")
+    names = {"schedule": quote(crowded.schedules()[0].spec.name, safe=""), "about": "queue"}
+    batch = str(crowded.batches()[0].uuid)
+    for job in crowded.jobs(kind="a kind with a long name", limit=50):
+        admin.send("POST", f"/api/v1/jobs/{job.uuid}/cancel")
+    weights = {}
+    for route in PAGES:
+        path = path_of(route, **names, limit=queue, batch=batch)
+        answer = admin.get(path, **sent)
+        assert (answer.status, answer.header("content-encoding")) == (200, "gzip"), path
+        weights[route.path] = made_of + len(answer.body)
+    heavy = {path: weight for path, weight in weights.items() if weight > 60_000}
+    assert not heavy
+
+
+@pytest.mark.parametrize("accepted", ["", "gzip;q=0", "identity", "br", "xgzip"])
+def test_who_takes_no_compressed_page_gets_a_plain_one(admin: Browser, accepted: str) -> None:
+    plain = admin.get("/login", accept_encoding=accepted)
+    assert plain.header("content-encoding") == ""
+    packed = admin.get("/login", accept_encoding="br, GZIP; q=0.5")
+    assert packed.header("vary") == "accept-encoding"
+    assert gzip.decompress(packed.body) == plain.body
 
 
 def test_what_pages_are_made_of_is_there_and_has_another_address_when_it_changes(

@@ -93,6 +93,7 @@ ELSEWHERE = {
         (
             "recent_starts",
             "recent_permitted",
+            "schedules_ahead",
             "workers",
             "job_turns",
             "job_events",

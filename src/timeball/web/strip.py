@@ -11,7 +11,7 @@ from markupsafe import Markup
 from timeball.core.cron import Agenda, Zone
 from timeball.core.cron.days import Seam, midnight, seams
 
-FIRES_MAX: Final = 300
+FIRES_MAX: Final = 100
 """Of one schedule and day: more are one line."""
 
 _W, _LEFT, _RIGHT, _TOP, _ROW = 1120.0, 260.0, 14.0, 46.0, 30.0

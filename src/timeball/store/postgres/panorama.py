@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 from timeball.core.batches import BatchLine
 from timeball.core.limits import Scope
 from timeball.core.permits import Law, Proof, Start, proofs
+from timeball.core.records import Schedule
 from timeball.core.states import Ending, State
 from timeball.store.postgres.batches import batch_line
 from timeball.store.postgres.connections import Connections
-from timeball.store.postgres.readers import list_of
+from timeball.store.postgres.readers import list_of, schedule_of
 from timeball.store.postgres.sealing import opened_text, opened_value
 
 NEWEST_MAX: Final = 10_000
@@ -31,6 +32,9 @@ PROVEN_MAX: Final = 5_000
 
 LEFT_MAX: Final = 1_000
 """Where counting what is left of the last batch ends."""
+
+_TURNS_MAX: Final = 1_000
+"""Turns of a worker in a lane that are looked at to count what it runs."""
 
 _PROVEN_S: Final = 3_600
 _GONE_MAX: Final = 20
@@ -129,9 +133,16 @@ class Panorama:
             found.setdefault(State(state), Counter())[max(0, minutes)] += count
         return found
 
-    def horizon(self, state: State | None, before_id: int | None) -> int | None:
-        """Return how far back a list of jobs in a state looks; None: to its end."""
-        found = self._run("horizon", list=list_of(state), before_id=before_id, most=LOOKED_MAX)
+    def horizon(self, state: State | None, before_id: int | None, most: int | None) -> int | None:
+        """Return how far back a list of jobs in a state looks; None: to its end.
+
+        Args:
+            state: Of the list.
+            before_id: The last id of the page before.
+            most: At so many jobs it looks; None: `LOOKED_MAX`.
+        """
+        most = LOOKED_MAX if most is None else most
+        found = self._run("horizon", list=list_of(state), before_id=before_id, most=most)
         return found[0][0]  # type: ignore[no-any-return]  # of a row of one number
 
     def failures(self) -> list[Failures]:
@@ -169,14 +180,23 @@ class Panorama:
         found = sorted(proofs(starts), key=lambda proof: (-len(proof.early), -proof.most))
         return Proven(since.astimezone(UTC), found)
 
+    def schedules_ahead(self, most: int) -> list[Schedule]:
+        """Return so many of the schedules that fire next, and of those that are in error."""
+        return [schedule_of(row) for row in self._run("schedules_ahead", most=most)]
+
     def last_batch(self) -> BatchLine | None:
         """Return the newest batch; its jobs are counted up to `LEFT_MAX`."""
         rows = self._run("batches", limit=1, before_id=None, most=LEFT_MAX)
         return batch_line(*rows[0]) if rows else None
 
-    def workers(self) -> list[WorkerRecord]:
-        """Return the workers that live, and after them the latest that do not."""
-        rows = self._run("workers", most=WORKERS_MAX, gone=_GONE_MAX)
+    def workers(self, *, counted: bool = True) -> list[WorkerRecord]:
+        """Return the workers that live, and after them the latest that do not.
+
+        Args:
+            counted: Whether what each of them runs is; otherwise it is 0.
+        """
+        turns = _TURNS_MAX if counted else 0
+        rows = self._run("workers", most=WORKERS_MAX, gone=_GONE_MAX, turns=turns)
         return [WorkerRecord(*map(_utc, row)) for row in rows]
 
     def turns(self, job_id: int) -> list[TurnRecord]:

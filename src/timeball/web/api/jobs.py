@@ -231,7 +231,12 @@ def _accepted(given: str, job: Job, *, refused: bool) -> str:
 
 
 def page_of(
-    desk: Desk, only: Mapping[str, Any], *, limit: int, before_id: int | None
+    desk: Desk,
+    only: Mapping[str, Any],
+    *,
+    limit: int,
+    before_id: int | None,
+    looked: int | None = None,
 ) -> tuple[list[Job], int | None]:
     """Return a page of jobs, and before which id to ask for the next; None: there is none.
 
@@ -243,9 +248,10 @@ def page_of(
         only: `state`, `queue` and `kind`, as `timeball.store.base.JobFilter` has them.
         limit: Jobs of the page.
         before_id: The last id of the page before.
+        looked: At how many jobs it looks; None: `LOOKED_MAX`.
     """
     some = any(value is not None for value in only.values())
-    horizon = desk.panorama.horizon(only.get("state"), before_id) if some else None
+    horizon = desk.panorama.horizon(only.get("state"), before_id, looked) if some else None
     found = desk.look.jobs(limit=limit + 1, before_id=before_id, from_id=horizon, **only)
     if len(found) > limit:
         return found[:limit], found[limit - 1].id

@@ -19,6 +19,7 @@ from timeball.web.shell import (
     back,
     base_of,
     fields_of,
+    packed,
     rendered,
 )
 from timeball.web.zones import ZONE_COOKIE, settled
@@ -87,13 +88,14 @@ async def choose_zone(request: Request) -> Response:
 
 
 @routes.get("/static/{name}", Scope.OPEN)
-def show_asset(name: str) -> Response:
+def show_asset(request: Request, name: str) -> Response:
     """Give a file that pages are made of; its address changes when it does."""
     content = asset_bytes(name)
     if content is None:
         raise Problem(404, "no such file")
-    kept = {"cache-control": f"public, max-age={_YEAR_S}, immutable"}
-    return Response(content, headers=kept, media_type=_TYPES[name.rpartition(".")[2]])
+    answer = packed(request, content, _TYPES[name.rpartition(".")[2]])
+    answer.headers["cache-control"] = f"public, max-age={_YEAR_S}, immutable"
+    return answer
 
 
 def _set(

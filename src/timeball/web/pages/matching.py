@@ -23,9 +23,11 @@ from timeball.web.search import Search, understood
 from timeball.web.shell import back, fields_of, may, rendered
 
 routes = Routes()
-_PAGE: Final = 500
-_LOOKS: Final = 4
-"""Pages of each state that are looked at: if there are more, so much is said."""
+_COUNTED: Final = 250
+"""Jobs that are counted in each state: if there are more, so much is said."""
+
+_LOOKED: Final = 1_000
+"""Jobs of each state that are looked at for them."""
 
 _SHOWN: Final = 8
 _ACTIONS: Final = {"cancel": Scope.OPERATE, "revive": Scope.OPERATE, "delete": Scope.ADMIN}
@@ -76,15 +78,9 @@ def ask_about_matching(request: Request) -> Response:
 
 def _found(desk: Desk, state: State, up_to: int, only: dict[str, Any]) -> Found:
     """Count the jobs of a state that match, as far as a person waits for it."""
-    count, some, before = 0, list[Job](), up_to + 1
-    for _ in range(_LOOKS):
-        page, more = page_of(desk, {**only, "state": state}, limit=_PAGE, before_id=before)
-        count += len(page)
-        some += page[: _SHOWN - len(some)]
-        if more is None:
-            return Found(state, count, some, more=False)
-        before = more
-    return Found(state, count, some, more=True)
+    where = {**only, "state": state}
+    page, more = page_of(desk, where, limit=_COUNTED, before_id=up_to + 1, looked=_LOOKED)
+    return Found(state, len(page), page[:_SHOWN], more=more is not None)
 
 
 def _number(text: str) -> int | None:

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from timeball.core.limits import Limit
 from timeball.core.limits import Scope as LimitScope
+from timeball.core.limits import StartRate
 from timeball.core.queues import Queue
 from timeball.core.records import Schedule
 from timeball.core.states import TERMINAL, State
@@ -30,6 +30,9 @@ routes = Routes()
 _MINUTES: Final = 30
 _COMING: Final = 10
 _COMING_OF_ONE: Final = 3
+_SCHEDULES: Final = 100
+"""Schedules that are looked at: of those that fire next, and of those in error."""
+
 _HINTS: Final = {
     State.SCHEDULED: "not due yet",
     State.WAITING: "for other jobs",
@@ -68,14 +71,15 @@ class Alert(NamedTuple):
 def show_overview(request: Request) -> Response:
     """Show how it stands."""
     desk = desk_of(request)
-    queues, workers = desk.look.queues(), desk.panorama.workers()
-    schedules, recent = desk.look.schedules(), desk.look.jobs(limit=_RECENT)
+    queues, workers = desk.look.queues(), desk.panorama.workers(counted=False)
+    schedules = desk.panorama.schedules_ahead(_SCHEDULES)
+    recent = desk.look.jobs(limit=_RECENT)
     starts, failures = desk.panorama.starts(), desk.panorama.failures()
     known = starts.per_second[len(starts.per_second) - starts.known :]
     alive = [worker for worker in workers if worker.ended_at is None]
     alerts = [
         *_of_queues(queues, alive),
-        *_of_rates(queues, desk.look.limits()),
+        *_of_rates(queues, desk.look.store.rates()),
         *_of_others(schedules, alive),
     ]
     return rendered(
@@ -90,7 +94,7 @@ def show_overview(request: Request) -> Response:
         queues=len(queues),
         fullest=_fullest(queues),
         workers=len(alive),
-        slots=sum(worker.running for worker in alive),
+        slots=sum(queue.running for queue in queues),
         chart=area(known, label=f"Attempts that began in each of the last {len(known)} seconds"),
         began=sum(known),
         seconds=len(known),
@@ -144,11 +148,11 @@ def _of_queues(queues: Sequence[Queue], workers: Sequence[WorkerRecord]) -> Iter
             yield Alert(f"{queue.name} is full: it refuses what is submitted", "queues")
 
 
-def _of_rates(queues: Sequence[Queue], limits: Sequence[Limit]) -> Iterator[Alert]:
+def _of_rates(queues: Sequence[Queue], rates: Sequence[StartRate]) -> Iterator[Alert]:
     """Yield for each queue whose rate keeps many jobs back how long all of them will take."""
     pending = {queue.name: queue.pending for queue in queues if queue.paused_at is None}
-    for limit in limits:
-        if limit.rate is None or limit.scope is not LimitScope.QUEUE:
+    for limit in rates:
+        if limit.scope is not LimitScope.QUEUE:
             continue
         waits = pending.get(limit.name, 0)
         seconds = waits * float(limit.rate.per_s) / limit.rate.count

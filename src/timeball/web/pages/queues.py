@@ -24,7 +24,7 @@ def show_queues(request: Request) -> Response:
     desk = desk_of(request)
     queues = desk.look.queues()
     served: dict[str, int] = {}
-    for worker in desk.panorama.workers():
+    for worker in desk.panorama.workers(counted=False):
         for name in worker.queues if worker.ended_at is None else ():
             served[name] = served.get(name, 0) + 1
     most = max((queue.pending + queue.held + queue.running for queue in queues), default=0)

@@ -18,9 +18,11 @@ CROSS JOIN LATERAL (
     SELECT one.job_ids, one.turns FROM timeball.lease AS one
     WHERE one.worker = worker.id AND one.lane = lane.id AND one.seq >= newest.floor OFFSET 0
 ) AS lease
-CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted (job_id, turn)
-WHERE worker.ended_at IS NULL AND (
-    SELECT 1 FROM timeball.ended
-    WHERE ended.job_id = granted.job_id AND ended.turn = granted.turn) IS NULL
+CROSS JOIN LATERAL (  -- one walk of the index for all of them: most have ended
+    SELECT * FROM unnest(lease.job_ids, lease.turns)
+    EXCEPT SELECT ended.job_id, ended.turn FROM timeball.ended
+    WHERE ended.job_id = ANY (lease.job_ids)
+) AS granted (job_id, turn)
+WHERE worker.ended_at IS NULL
   AND EXISTS (SELECT FROM timeball.job WHERE job.id = granted.job_id);  -- else it was deleted
 $function$;

@@ -46,19 +46,27 @@ CROSS JOIN LATERAL (
         ORDER BY lease.seq DESC LIMIT 1
     ) AS newest
     CROSS JOIN LATERAL (
-        (SELECT granted.* FROM timeball.lease
-         CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted
-         WHERE lease.worker = worker.id AND lease.lane = lane.id AND lease.seq >= newest.floor
-         ORDER BY lease.seq DESC LIMIT p_most)
-        UNION
-        SELECT granted.* FROM timeball.lease
-        CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted
+        SELECT turn.* FROM (
+            SELECT granted.* FROM timeball.lease
+            CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS granted
+            WHERE lease.worker = worker.id AND lease.lane = lane.id AND lease.seq > newest.floor
+            ORDER BY lease.seq DESC LIMIT p_most
+        ) AS turn (job_id, turn)
+        WHERE (
+            SELECT 1 FROM timeball.ended
+            WHERE ended.job_id = turn.job_id AND ended.turn = turn.turn
+        ) IS NULL
+        UNION ALL
+        SELECT turn.* FROM timeball.lease
+        CROSS JOIN LATERAL (  -- one walk of the index for all of them: most have ended
+            SELECT * FROM unnest(lease.job_ids, lease.turns)
+            EXCEPT SELECT ended.job_id, ended.turn FROM timeball.ended
+            WHERE ended.job_id = ANY (lease.job_ids)
+        ) AS turn
         WHERE lease.worker = worker.id AND lease.lane = lane.id AND lease.seq = newest.floor
     ) AS turn (job_id, turn)
-    WHERE lane.queue = known.name AND worker.ended_at IS NULL AND (
-        SELECT 1 FROM timeball.ended
-        WHERE ended.job_id = turn.job_id AND ended.turn = turn.turn
-    ) IS NULL AND EXISTS (SELECT FROM timeball.job WHERE job.id = turn.job_id)
+    WHERE lane.queue = known.name AND worker.ended_at IS NULL
+      AND EXISTS (SELECT FROM timeball.job WHERE job.id = turn.job_id)
 ) AS under_way
 ORDER BY known.name COLLATE "C";
 $function$;

@@ -18,12 +18,14 @@ FROM (
         SELECT one.job_ids, one.turns FROM timeball.lease AS one
         WHERE one.worker = worker.id AND one.lane = lane.id AND one.seq >= newest.floor OFFSET 0
     ) AS lease
-    CROSS JOIN LATERAL unnest(lease.job_ids, lease.turns) AS turn (job_id, turn)
+    CROSS JOIN LATERAL (
+        SELECT * FROM unnest(lease.job_ids, lease.turns)
+        EXCEPT SELECT ended.job_id, ended.turn FROM timeball.ended
+        WHERE ended.job_id = ANY (lease.job_ids)
+    ) AS turn (job_id, turn)
     WHERE worker.ended_at IS NULL
       AND turn.job_id < coalesce(%(before_id)s::bigint, 9223372036854775807)
       AND turn.job_id >= coalesce(%(from_id)s::bigint, 0)
-      AND NOT EXISTS (
-        SELECT FROM timeball.ended WHERE ended.job_id = turn.job_id AND ended.turn = turn.turn)
     ORDER BY turn.job_id DESC
 ) AS found
 CROSS JOIN LATERAL (SELECT * FROM timeball.jobs WHERE jobs.id = found.job_id LIMIT 1) AS jobs
