@@ -107,6 +107,8 @@ def pages(client: Client) -> dict[str, str]:
         "certify": "/certify",
         "record": "/record",
         "settings": "/settings",
+        "submit": "/submit",
+        "declare": "/declare",
         "login": "/login",
         "trouble": TROUBLE,
     }

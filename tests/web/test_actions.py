@@ -100,6 +100,51 @@ def test_what_has_begun_or_ended_is_neither_moved_nor_put_off(
         assert not {"move", "snooze"} & buttons(admin, f"/jobs/{handle.uuid}")
 
 
+def test_a_job_that_waits_is_told_to_wait_for_more(client: Client, admin: Browser) -> None:
+    first, second, third = (client.submit("k") for _ in range(3))
+    child = client.submit("k", after=[first])
+    path = f"/jobs/{child.uuid}/parents"
+    assert "parents" in buttons(admin, f"/jobs/{child.uuid}")
+    assert "parents" not in buttons(admin, f"/jobs/{first.uuid}")
+    titles = [one.get("title") for one in seen(admin.get(f"/jobs/{child.uuid}")).of("summary")]
+    assert "waiting \N{RIGHTWARDS ARROW} waiting, for these jobs too" in titles
+    told = admin.form(path, parents=f" {second.id}, {first.uuid}", rule="all_success")
+    assert "waits for them too" in admin.get(told.header("location")).text
+    body = {"after": [{"job": str(third.uuid), "rule": "all_done"}]}
+    assert admin.send("POST", f"/api/v1{path}", body).json == {"answer": "added"}
+    asked = f"{third.uuid} all_done"
+    assert record_of(admin) == ("job.add_parents", {"answer": "added", "after": asked})
+    parents = admin.get(f"/api/v1/jobs/{child.uuid}").json["after"]
+    rules = {each["uuid"]: each["rule"] for each in parents}
+    assert rules == {
+        str(first.uuid): "all_success",
+        str(second.uuid): "all_success",
+        str(third.uuid): "all_done",
+    }
+
+
+def test_parents_that_make_no_sense_are_not_added(client: Client, admin: Browser) -> None:
+    first = client.submit("k")
+    child = client.submit("k", after=[first])
+    last = client.submit("k", after=[child])
+    path = f"/jobs/{child.uuid}/parents"
+    for status, fields in (
+        (400, {"parents": ""}),
+        (404, {"parents": "999999"}),
+        (404, {"parents": "nobody"}),
+        (400, {"parents": str(first.id), "rule": "sometimes"}),
+        (400, {"parents": str(first.id), "rule": "member"}),
+        (400, {"parents": str(last.id)}),  # which waits for the child
+    ):
+        assert admin.form(path, **fields).status == status, fields
+    assert "refused" in admin.form(f"/jobs/{first.uuid}/parents", parents="2").header("location")
+    body = {"after": [{"job": str(last.uuid)}]}
+    assert admin.send("POST", f"/api/v1/jobs/{first.uuid}/parents", body).status == 409
+    assert admin.send("POST", f"/api/v1{path}", body).status == 400
+    assert admin.send("POST", f"/api/v1{path}", {"after": []}).status == 422
+    assert len(admin.get(f"/api/v1/jobs/{child.uuid}").json["after"]) == 1
+
+
 def test_an_open_batch_is_closed_once(client: Client, admin: Browser) -> None:
     with client.batch("b", open=True) as batch:
         batch.submit("k")

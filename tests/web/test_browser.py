@@ -32,6 +32,7 @@ FORMER = "1999-10-31"
 PATHS = (
     *(f"/{entry.path}" for entry in NAVIGATION),
     *("/jobs/1", "/jobs/2", "/jobs?q=state:failed", "/jobs?q=nonsense:1", "/login"),
+    *("/submit", "/declare"),
     *("/batches/{batch}", "/dependencies/{batch}", "/schedules/{name}", "/backfill/{name}"),
     "/limits/key/{name}",
     f"/schedules?zone=Europe/Berlin&day={FORMER}",  # 25 hours
@@ -152,6 +153,24 @@ def test_every_page_is_inert_readable_and_clear_whatever_it_shows(
         assert page.evaluate(UNCLEAR) == [], path
         assert page.locator("main script, main img").count() == 0
     context.close()
+    assert page.faults == []
+
+
+def test_a_schedule_is_looked_at_and_added_with_a_keyboard_alone(
+    client: Client, url: str, page: Any
+) -> None:
+    page.goto(f"{url}/declare")
+    page.locator("#f-name").focus()
+    for text in ("nightly", "k", "30 2 * * *", "Europe/Berlin"):
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.locator("[value=look]").press("Enter")
+    page.locator("#preview").wait_for()
+    assert client.schedules() == []
+    page.locator("[value=add]").press("Enter")
+    page.wait_for_url("**/schedules/nightly?told=declared")
+    assert client.get_schedule("nightly").spec.tz == "Europe/Berlin"
     assert page.faults == []
 
 

@@ -10,10 +10,8 @@ from timeball.cli.cron_terms import given_terms, rule_options
 from timeball.cli.database import dsn_option, opened
 from timeball.cli.named_args import named_args
 from timeball.cli.output import say, write
-from timeball.errors import UsageError
 
 _DECLARED: Final = ("queue", "priority", "key", "max_retries", "catchup", "overlap_runs")
-_PATHS: Final = ("/", "./", "../", "~/")
 
 
 @click.command("add")
@@ -46,13 +44,9 @@ def add(name: str, *, expression: str, kind: str, words: tuple[str, ...], **opti
     """
     from timeball.chance import system_zone
     from timeball.cli.outlook import surprises
-    from timeball.client.specs import agenda_of
+    from timeball.client.specs import agenda_of, no_path
 
-    if kind.startswith(_PATHS):
-        raise UsageError(
-            f"{kind!r} is a command, and a database can make no worker run commands: write it into "
-            "a crontab or a schedules.toml, and run `timeball up FILE`"
-        )
+    no_path(kind)
     tz = options["tz"] or system_zone()
     chosen = {key: options[key] for key in (*_DECLARED, "dst", "gap", "overlap", "max_runs")}
     chosen |= given_terms(options, tz)

@@ -40,6 +40,7 @@ SCHEDULE_OPTIONS: Final = (
 )
 """The options of a schedule."""
 
+_PATHS: Final = ("/", "./", "../", "~/")
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,6 +85,20 @@ def schedule_spec(
         **_runs(given),
         **settings_of(kind, given, given.get("args", {})),
     )
+
+
+def no_path(kind: str) -> str:
+    """Return the kind of a schedule that is declared in a database alone.
+
+    Raises:
+        UsageError: It is the path of a command: a database can make no worker run it.
+    """
+    if kind.startswith(_PATHS):
+        raise UsageError(
+            f"{kind!r} is a command, and a database can make no worker run commands: write it into "
+            "a crontab or a schedules.toml, and run `timeball up FILE`"
+        )
+    return kind
 
 
 def agenda_of(spec: ScheduleSpec) -> Agenda:

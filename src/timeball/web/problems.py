@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.responses import Response
 
@@ -162,6 +162,11 @@ def wants_page(request: Request) -> bool:
     """Return whether a person's browser asks, for a page."""
     accepted = request.headers.get("accept", "")
     return "text/html" in accepted and "/api/" not in request.url.path
+
+
+def said_of_fields(error: ValidationError) -> str:
+    """Return what is wrong with the fields of a form; what was written is not repeated."""
+    return "; ".join(_where(each) for each in error.errors()[:_SHOWN_MAX])
 
 
 def _where(error: Mapping[str, Any]) -> str:

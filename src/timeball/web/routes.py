@@ -141,17 +141,31 @@ class StrictRequest(Request):
         """
         body = await self.body()
         try:
-            return json.loads(
-                body.decode(),
-                object_pairs_hook=_once,
-                parse_constant=_no_number,
-                parse_int=_int,
-                parse_float=_float,
-            )
+            return strict_json(body.decode(), "the body")
         except UnicodeDecodeError:
             raise Problem(400, "the body is not UTF-8") from None
-        except (json.JSONDecodeError, RecursionError):
-            raise Problem(400, "the body is not JSON, or nested too deep") from None
+
+
+def strict_json(text: str, what: str) -> Any:
+    """Return a value of JSON as the standard has it; see `StrictRequest`.
+
+    Args:
+        text: The JSON.
+        what: What problems call it.
+
+    Raises:
+        Problem: It is none, or means different things to different readers.
+    """
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_int=_int,
+            parse_float=_float,
+        )
+    except (json.JSONDecodeError, RecursionError):
+        raise Problem(400, f"{what} is not JSON, or nested too deep") from None
 
 
 def add_routes(app: FastAPI, routes: Iterable[Route]) -> None:
@@ -221,7 +235,7 @@ def _responses(route: Route) -> dict[int | str, dict[str, Any]]:
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Problem(400, "the body has a name twice in one object")
+        raise Problem(400, "a name stands twice in one object of the JSON")
     return found
 
 
@@ -231,12 +245,12 @@ def _no_number(text: str) -> NoReturn:
 
 def _int(text: str) -> int:
     if len(text) > _DIGITS_MAX:
-        raise Problem(400, f"an integer in the body has more than {_DIGITS_MAX} digits")
+        raise Problem(400, f"an integer in the JSON has more than {_DIGITS_MAX} digits")
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise Problem(400, "a number in the body is too large: no reader could hold it")
+        raise Problem(400, "a number in the JSON is too large: no reader could hold it")
     return value

@@ -47,6 +47,8 @@ _TOLD: Final = {
     "was_not_paused": "It was not paused.",
     "active": "Resumed: it fires again.",
     "submitted": "Added one job.",
+    "added": "Added: it waits for them too.",
+    "declared": "Declared: it fires as shown.",
     "moved": "Moved: it waits there.",
     "snoozed": "Put off: it does not start before then.",
     "closed": "Closed: it ends with the last of its jobs.",

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 from fastapi import Path, Query, Request, Response
 
 from timeball.core.batches import BATCH
+from timeball.core.dependencies import EdgesAnswer
 from timeball.core.queues import COUNT_MAX, Queue
 from timeball.core.records import CancelAnswer, Job
 from timeball.core.redaction import redacted, redacted_value
@@ -28,7 +30,9 @@ from timeball.web.api.models import (
     JobPage,
     LineOut,
     MoveIn,
+    ParentIn,
     ParentOut,
+    ParentsIn,
     ProgressOut,
     SnoozeIn,
     Submitted,
@@ -93,11 +97,7 @@ def show_job(request: Request, job: Which) -> Response:
 @routes.post("/api/v1/jobs", Scope.SUBMIT, gives=Submitted, status=201, also=(409, 429))
 def submit_job(request: Request, job: JobIn) -> Response:
     """Add one job."""
-    given = job.model_dump(exclude_none=True, exclude={"kind", "after"})
-    if job.after:
-        given["after"] = [one.job if one.rule is None else (one.job, one.rule) for one in job.after]
-    handle = desk_of(request).client.submit(job.kind, **given)
-    return answer(Submitted(id=handle.id, uuid=handle.uuid), 201)
+    return answer(submit(request, job), 201)
 
 
 @routes.post("/api/v1/jobs/{job}/cancel", Scope.OPERATE, gives=Answered, also=(404, 409))
@@ -124,10 +124,39 @@ def snooze_job(request: Request, job: Which, when: SnoozeIn) -> Response:
     return answer(Answered(answer=snooze(request, job, **when.model_dump())))
 
 
+@routes.post("/api/v1/jobs/{job}/parents", Scope.OPERATE, gives=Answered, also=(404, 409))
+def add_parents_of_job(request: Request, job: Which, more: ParentsIn) -> Response:
+    """Have a job that waits for others wait for more of them: for all of these, or none."""
+    return answer(Answered(answer=add_parents(request, job, pairs_of(more.after))))
+
+
 @routes.delete("/api/v1/jobs/{job}", Scope.ADMIN, gives=Answered, also=(404, 409))
 def delete_job(request: Request, job: Which) -> Response:
     """Delete a job that has ended, with its history."""
     return answer(Answered(answer=delete(request, job)))
+
+
+def submit(request: Request, job: JobIn, *, on_record: bool = False) -> Submitted:
+    """Add a job. Programs add many, each of them its own record; what a person adds is on record.
+
+    Raises:
+        UsageError: It can never work, and what to write instead.
+        UniqueClash: Another job holds its unique key, and does not give way.
+        QueueFull: Too many jobs wait in the queue.
+    """
+    given = job.model_dump(exclude_none=True, exclude={"kind", "after"})
+    if job.after:
+        given["after"] = pairs_of(job.after)
+    desk = desk_of(request)
+
+    def change() -> dict[str, Any]:
+        handle = desk.client.submit(job.kind, **given)
+        return {"id": handle.id, "uuid": handle.uuid}
+
+    if not on_record:
+        return Submitted(**change())
+    caller, target, before = caller_of(request), f"job {job.uuid}", {"kind": job.kind}
+    return Submitted(**desk.record(caller, "job.submit", target, before=before, change=change))
 
 
 def cancel(request: Request, text: str) -> str:
@@ -188,6 +217,32 @@ def snooze(request: Request, text: str, **when: Any) -> str:
         return _accepted(given, job, refused=given is not SnoozeAnswer.SNOOZED)
 
     return _changed(request, text, "job.snooze", change, **when)
+
+
+def add_parents(request: Request, text: str, after: Sequence[UUID | tuple[UUID, str]]) -> str:
+    """Have a job wait for more others on record; return what became of it.
+
+    Args:
+        request: Who asks for it.
+        text: The job.
+        after: Its new parents, as `Client.add_edges` takes them.
+
+    Raises:
+        UsageError: One of them is not here, or waits for the job itself.
+        Problem: It waits for no parent, or has begun or ended before.
+    """
+
+    def change(desk: Desk, job: Job) -> str:
+        given = desk.client.add_edges(job.uuid, after)
+        return _accepted(given, job, refused=given is EdgesAnswer.REFUSED)
+
+    named = [str(one) if isinstance(one, UUID) else f"{one[0]} {one[1]}" for one in after]
+    return _changed(request, text, "job.add_parents", change, after=", ".join(named))
+
+
+def pairs_of(parents: Sequence[ParentIn]) -> list[UUID | tuple[UUID, str]]:
+    """Return parents as a client takes them."""
+    return [one.job if one.rule is None else (one.job, one.rule) for one in parents]
 
 
 def delete(request: Request, text: str) -> str:

@@ -200,6 +200,12 @@ class SnoozeIn(Model):
     delay_s: Annotated[Real, Field(ge=0)] | None = None
 
 
+class ParentsIn(Model):
+    """The jobs that a job is to wait for too."""
+
+    after: Annotated[list[ParentIn], Field(min_length=1, max_length=1_000)]
+
+
 class Answered(Model):
     """What became of a change."""
 

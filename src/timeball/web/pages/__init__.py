@@ -8,6 +8,7 @@ from timeball.web.pages import (
     backfill,
     batches,
     certify,
+    declare,
     dependencies,
     doctor,
     job,
@@ -20,6 +21,7 @@ from timeball.web.pages import (
     record,
     schedules,
     settings,
+    submit,
     workers,
 )
 
@@ -27,7 +29,7 @@ ROUTES: Final = tuple(
     route
     for module in (
         *(overview, jobs, matching, job, batches, dependencies, queues, schedules, workers),
-        *(backfill, limits, record, settings, doctor, certify, login),
+        *(backfill, submit, declare, limits, record, settings, doctor, certify, login),
     )
     for route in module.routes.declared
 )

@@ -9,11 +9,13 @@ from starlette.responses import Response
 
 from timeball.core.batches import BATCH
 from timeball.core.callbacks import CALLBACK
+from timeball.core.dependencies import Rule
 from timeball.core.states import TERMINAL
 from timeball.web import life
-from timeball.web.api.jobs import Which, cancel, delete, move, revive, snooze
+from timeball.web.api.jobs import Which, add_parents, cancel, delete, move, revive, snooze
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of, sees_payload
+from timeball.web.forms import Form
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
@@ -21,7 +23,8 @@ from timeball.web.shell import back, changing, rendered
 from timeball.web.zones import choice_of
 
 routes = Routes()
-_DIGITS_MAX: Final = 7
+_PARENTS_MAX: Final = 100
+_RULES: Final = tuple(rule for rule in Rule if rule is not Rule.MEMBER)
 _PARTS: Final = (
     ("held", "held back", "scheduled, waiting for others, or backing off"),
     ("pending", "pending", "from when it might start until a worker took it"),
@@ -61,27 +64,28 @@ def show_one_job(request: Request, job: Which) -> Response:
         bar=bar(shares, label="Where the time went; the numbers below say the same"),
         verdict=life.verdict(found, turns),
         parents=desk.look.store.parents(found.id),
+        rules=_RULES,
         lines=desk.look.logs(found.uuid) if payload else [],
     )
 
 
 def _move(request: Request, fields: dict[str, list[str]]) -> str:
-    queue, priority = fields.get("queue", [""])[0].strip(), _number(fields, "priority")
-    return move(request, _of(request), queue=queue or None, priority=priority)
+    form = Form(fields)
+    return move(request, _of(request), queue=form.text("queue"), priority=form.whole("priority"))
 
 
 def _snooze(request: Request, fields: dict[str, list[str]]) -> str:
-    minutes = _number(fields, "minutes")
+    minutes = Form(fields).whole("minutes")
     return snooze(request, _of(request), delay_s=None if minutes is None else 60.0 * minutes)
 
 
-def _number(fields: dict[str, list[str]], name: str) -> int | None:
-    text = fields.get(name, [""])[0].strip()
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-        raise Problem(400, f"{name}: write a number of at most {_DIGITS_MAX} digits")
-    return int(text)
+def _add_parents(request: Request, fields: dict[str, list[str]]) -> str:
+    desk, form = desk_of(request), Form(fields)
+    rule = form.text("rule") or Rule.ALL_SUCCESS
+    parents = [(desk.find(word).uuid, rule) for word in form.words("parents")[:_PARENTS_MAX]]
+    if not parents:
+        raise Problem(400, "parents: write the number or the id of a job, or several")
+    return add_parents(request, _of(request), parents)
 
 
 def _path(word: str) -> str:
@@ -96,6 +100,9 @@ routes.post(_path("revive"), Scope.OPERATE)(
 )
 routes.post(_path("move"), Scope.OPERATE)(changing("/jobs/{job}", _move, "move_one"))
 routes.post(_path("snooze"), Scope.OPERATE)(changing("/jobs/{job}", _snooze, "snooze_one"))
+routes.post(_path("parents"), Scope.OPERATE)(
+    changing("/jobs/{job}", _add_parents, "add_parents_of_one")
+)
 routes.post(_path("delete"), Scope.ADMIN)(
     changing("/jobs", lambda request, _: delete(request, _of(request)), "delete_one")
 )

@@ -168,7 +168,7 @@ if (zones) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input:not([type=checkbox],[type=range]),select") || event.metaKey || event.ctrlKey || event.altKey) {
+  if (event.target.matches("input:not([type=checkbox],[type=range]),select,textarea") || event.metaKey || event.ctrlKey || event.altKey) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
