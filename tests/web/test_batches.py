@@ -6,6 +6,7 @@ import re
 from uuid import UUID, uuid4
 from xml.etree import ElementTree as ET
 
+import pytest
 from tests.store.postgres.sessions import worker_of
 from tests.web.asgi import Browser
 from tests.web.test_pages import seen
@@ -16,6 +17,7 @@ from timeball.core.records import Settlement
 from timeball.core.states import Ending, State
 from timeball.store.postgres import PostgresStore
 from timeball.web import graph
+from timeball.web.pages import batches
 
 
 def made(client: Client) -> UUID:
@@ -54,6 +56,27 @@ def test_a_batch_is_cancelled_and_tried_again_on_record(client: Client, admin: B
     assert client.get_batch(batch).counts()[State.PENDING] == 1
     whats = [one["what"] for one in admin.get("/api/v1/operations").json["operations"]]
     assert whats == ["batch.retry", "batch.cancel"]
+
+
+def test_the_page_of_a_batch_that_is_too_large_to_be_counted_says_so_and_acts_all_the_same(
+    client: Client, admin: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = made(client)
+    monkeypatch.setattr(batches, "COUNTED_MAX", 2)
+    text = admin.get(f"/batches/{batch}").text
+    assert "3 jobs, 3 of which have not ended" in text
+    assert f"timeball batch show {batch}" in text
+    monkeypatch.setattr(batches, "COUNT_MAX", 3)
+    text = admin.get(f"/batches/{batch}").text
+    assert "3+ jobs, 3+ of which" in text
+    assert f'action="/batches/{batch}/cancel"' in text
+    assert (
+        admin.form(f"/batches/{batch}/cancel").header("location")
+        == f"/batches/{batch}?told=cancelled"
+    )
+    assert f'action="/batches/{batch}/retry"' in admin.get(f"/batches/{batch}").text
+    job = client.submit("k")
+    assert admin.get(f"/batches/{job.uuid}").status == 404
 
 
 def test_its_page_shows_what_ran_and_what_comes_after_what(

@@ -9,14 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from timeball.core.batch_report import record_of
-from timeball.core.batches import BatchState, Member
+from timeball.core.batches import COUNT_MAX, BatchLine, BatchState, Member
 from timeball.core.limits import StartRate
 from timeball.core.report import BatchReport
 from timeball.core.states import TERMINAL, State
+from timeball.errors import JobNotFound
 from timeball.web import gantt, graph
 from timeball.web.api.batches import batch_of, cancel, close, retry
 from timeball.web.charts import bar
-from timeball.web.desk import desk_of
+from timeball.web.desk import Desk, desk_of
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
 from timeball.web.shell import base_of, changing, rendered
@@ -25,6 +26,9 @@ routes = Routes()
 PAGE: Final = 50
 DRAWN_MAX: Final = 1_000
 """Jobs of a batch whose report is worked out while somebody waits for a page."""
+
+COUNTED_MAX: Final = 3_000
+"""Jobs of a batch that are counted state by state, for the same reason."""
 
 LISTED_MAX: Final = 100
 _DIGITS_MAX: Final = 18
@@ -52,6 +56,9 @@ def show_batches(request: Request) -> Response:
 def show_one_batch(request: Request, batch: UUID) -> Response:
     """Show one batch."""
     desk = desk_of(request)
+    line = _line(desk, batch)
+    if line.members > COUNTED_MAX:
+        return _large(request, line)
     found = batch_of(desk.look, batch)
     small = found.jobs <= DRAWN_MAX
     members = desk.look.store.batch_members(batch) if small else []
@@ -79,6 +86,35 @@ def show_one_batch(request: Request, batch: UUID) -> Response:
         now=desk.look.store.now(),
         retryable=any(found.states[state] for state in (State.FAILED, State.CANCELLED)),
         **_reported(found, members, desk.look.store.rates() if small else []),
+    )
+
+
+def _line(desk: Desk, batch: UUID) -> BatchLine:
+    """Return a batch, its members counted as far as a list of batches does.
+
+    Raises:
+        JobNotFound: There is no batch of that id.
+    """
+    number = desk.look.get(batch).id
+    found = desk.look.batches(limit=1, before_id=number + 1)
+    if not found or found[0].id != number:
+        raise JobNotFound(batch)
+    return found[0]
+
+
+def _large(request: Request, line: BatchLine) -> Response:
+    """Show a batch whose jobs nobody can count while a person waits."""
+    capped = line.members >= COUNT_MAX
+    return rendered(
+        request,
+        "large_batch",
+        title=line.name or f"batch #{line.id}",
+        here="batches",
+        batch=line,
+        over=line.state in TERMINAL,
+        progress=None if capped else _progress(line.members - line.left, line.left),
+        count_max=COUNT_MAX,
+        now=desk_of(request).look.store.now(),
     )
 
 
