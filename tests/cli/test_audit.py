@@ -138,6 +138,11 @@ CORRUPTIONS = {
         f"UPDATE timeball.dependency SET decided_at = NULL, met = NULL WHERE child = {CHILD}",
         ("I14", f"job {CHILD}: has a linked edge from job {PARENT}, which has ended, undecided"),
     ),
+    "a start before the instant until which an operator has put it off": (
+        f"""INSERT INTO timeball.event (kind, job_id, turn, detail)
+            VALUES ('snoozed', {PLAIN}, 1, '2026-03-02T00:00Z')""",
+        ("I12", "job 1: turn 1 was granted to worker 1 .* before it was due at 2026-03-02T00:00"),
+    ),
     "jobs that wait for each other by an edge that was added": (
         f"""SELECT timeball.submit(jsonb_build_array(jsonb_build_object(
                 'uuid', gen_random_uuid(), 'kind', 'a', 'after', jsonb_build_array(

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from tests.store.world import World, end
 
+from timeball.core.audit import violations_of
 from timeball.core.dependencies import Edge
 from timeball.core.limits import Scope
 from timeball.core.rate import Rate
@@ -53,6 +54,22 @@ def test_a_scheduled_job_keeps_the_later_instant_and_its_turn(world: World) -> N
         assert world.store.snooze(job, world.later(until_s)) is SNOOZED
         found = world.job(job)
         assert (found.state, found.turn, found.run_at) == (State.SCHEDULED, 1, world.later(run_s))
+
+
+def test_the_instants_are_on_record_and_the_audit_finds_a_start_before_them(world: World) -> None:
+    job, later = world.submit(), world.later(90)
+    world.store.snooze(job, world.later(60))
+    world.store.snooze(job, later)
+    world.travel(90)
+    world.store.promote(10)
+    world.claim(world.worker())
+    (history,) = world.store.histories()
+    told = [(row.turn, row.until) for row in history.snoozes]
+    assert told == [(2, world.later(-30).timestamp()), (2, later.timestamp())]
+    assert violations_of(history) == []
+    longer = history.snoozes[1]._replace(until=later.timestamp() + 1)
+    found = violations_of(history._replace(snoozes=(longer,)))
+    assert [each.invariant for each in found] == ["I12", "I12"]  # entered, and granted
 
 
 def test_what_runs_has_ended_or_waits_for_others_is_left_alone(world: World) -> None:

@@ -85,19 +85,21 @@ class Standby:
 
 
 @contextmanager
-def following(own: Path, dsn: str, database: str) -> Iterator[Standby]:
+def following(own: Path, dsn: str, database: str, *, log: Path | None = None) -> Iterator[Standby]:
     """Lend a standby of an embedded server.
 
     Args:
         own: The folder of the server.
         dsn: Of a database there.
         database: Its name.
+        log: An empty folder for what it writes ahead; None: beside its data.
     """
     folder = Path(tempfile.mkdtemp(prefix="timeball-standby-"))
     (folder / LOCK).touch()
     shutil.copy(own / PASSWORD, folder / PASSWORD)
     binaries = find_binaries()
     words = [str(binaries.folder / "pg_basebackup"), "-D", str(folder / DATA), *_BACKUP]
+    words += [] if log is None else ["--waldir", str(log)]
     server = EmbeddedPostgres(folder, binaries=binaries, linger_s=0.0)
     try:
         subprocess.run([*words, "-d", dsn], check=True, capture_output=True)  # noqa: S603 - ours

@@ -78,6 +78,15 @@ class RevivalRecord(NamedTuple):
     at: float
 
 
+class SnoozeRecord(NamedTuple):
+    """An operator put a turn off that had not begun."""
+
+    turn: int
+    """The one that may not start before then."""
+
+    until: float
+
+
 class EdgeRecord(NamedTuple):
     """What a job was to wait for: how one of its parents ends."""
 
@@ -152,6 +161,7 @@ class JobHistory(NamedTuple):
     edges: tuple[EdgeRecord, ...] = ()
     ruled_out: RuledOut = RuledOut.SKIP
     slots: tuple[SlotRecord, ...] = ()
+    snoozes: tuple[SnoozeRecord, ...] = ()
 
 
 class ScheduleRecord(NamedTuple):
@@ -182,7 +192,7 @@ class OccurrenceRecord(NamedTuple):
         return (self.decided_at - self.nominal_at).total_seconds()
 
 
-_NOTHING: Final = [None, (), (), (), None, (), RuledOut.SKIP, ()]
+_NOTHING: Final = [None, (), (), (), None, (), RuledOut.SKIP, (), ()]
 """What follows the endings of a history to which nothing else has happened."""
 
 

@@ -329,13 +329,14 @@ def _lives(job: Ledger) -> Iterator[tuple[list[EndingRecord], list[int]]]:
 
 
 def never_early(job: Ledger) -> Iterator[str]:
-    """I12: nothing happens before `run_at`, nor before a retry's or snooze's wait is over."""
+    """I12: nothing happens before `run_at`, nor before the wait of a retry or a snooze is over."""
     run_at, slack_s = job.history.run_at or 0.0, job.slack_s
     first_life = min(job.revivals, default=job.last)  # who is revived starts at once
     for turn in job.known:
         due, before = run_at if turn <= first_life else 0.0, job.endings.get(turn - 1)
         if before is not None and before.delay_s:  # without a wait it is I5
             due = max(due, before.at + before.delay_s)
+        due = max([due, *(row.until for row in job.history.snoozes if row.turn == turn)])
         if due:
             yield from (
                 f"turn {turn} {what} at {_at(at)}, {due - at:.6f} s before it was due at {_at(due)}"

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from timeball.core.batches import BATCH
 from timeball.core.callbacks import CALLBACK
-from timeball.core.history import EntryRecord, RevivalRecord
+from timeball.core.history import EntryRecord, RevivalRecord, SnoozeRecord
 from timeball.core.overlap_runs import OVERLAP
 from timeball.core.records import Settlement, Turn
 from timeball.core.states import TERMINAL, Ending, Event, State, allowed
@@ -143,10 +143,12 @@ class MemoryOperator(MemoryLanes, MemorySpawn, ABC):
         if row.state is State.SCHEDULED:
             assert row.run_at is not None
             row.run_at = max(row.run_at, until)
+            row.snoozes.append(SnoozeRecord(row.turn, until.timestamp()))
             return
         move(row, Event.SNOOZE, State.SCHEDULED)
         self._lane(row.place).pending.pop(row.id, None)
         self._end_turn(row, Ending.SNOOZED)
+        row.snoozes.append(SnoozeRecord(row.turn, until.timestamp()))
         row.lined_at = None
         self._hold(row, run_at=until)
         self._line_up([], self._free(row))

@@ -20,6 +20,7 @@ from timeball.core.history import (
     JobHistory,
     RevivalRecord,
     SlotRecord,
+    SnoozeRecord,
     StaleRecord,
 )
 from timeball.core.invariants import CRASH_REASONS
@@ -120,6 +121,7 @@ class Row:
     """Its attempt was asked to stop: no other one follows."""
     cancels: list[float] = field(default_factory=list)
     revivals: list[RevivalRecord] = field(default_factory=list)
+    snoozes: list[SnoozeRecord] = field(default_factory=list)
     entries: list[EntryRecord] = field(default_factory=list)
     grants: dict[int, Lease] = field(default_factory=dict)
     """By turn: a turn is granted once."""
@@ -327,6 +329,7 @@ def history_of(
         edges=edges,
         ruled_out=spec.ruled_out,
         slots=slots,
+        snoozes=tuple(row.snoozes),
     )
 
 

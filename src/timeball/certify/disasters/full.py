@@ -9,6 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from timeball.certify.databases import carry_out, conninfo
+from timeball.certify.disasters.full_log import log_full
 from timeball.certify.disasters.workload import once, seen
 from timeball.certify.kinds import HOLD, NOTE
 from timeball.certify.queries import query
@@ -31,10 +32,11 @@ _SAID: Final = "No space left"
 
 
 def run(stage: Stage) -> Outcome:
-    """Have the disk be full while a client submits and jobs end; then give the room back."""
+    """Have the log's disk be full, then that of the data: jobs come and end meanwhile."""
     own = stage.terms.own_server
     if own is None:
         raise Skipped("only the disk of certify's own server is filled: leave --dsn out")
+    log_wanted, log_seen, log_met = log_full(stage, own)
     disk = stage.lend(volume(_SIZE_MB, (own / DATA).stat()))
     stage.lend(_placed(stage, disk))
     fleet = stage.workers(lease_s=_LEASE_S)
@@ -56,9 +58,13 @@ def run(stage: Stage) -> Outcome:
     stage.submit(refused)
     stage.drain()
     return Outcome(
-        expected={**once(jobs), "workers given up": 0},
-        observed={**seen(stage), "workers given up": len(before - after)},
+        expected={"log": log_wanted, "data": {**once(jobs), "workers given up": 0}},
+        observed={
+            "log": log_seen,
+            "data": {**seen(stage), "workers given up": len(before - after)},
+        },
         witness={
+            **log_met,
             "bytes that filled it": filled,
             "jobs that a client had no room for": len(refused),
             "answers to workers without room": fleet.log.read_text().count(_SAID),

@@ -22,6 +22,7 @@ from timeball.core.history import (
     RevivalRecord,
     ScheduleRecord,
     SlotRecord,
+    SnoozeRecord,
     StaleRecord,
 )
 from timeball.core.limits import Holding, Scope
@@ -83,6 +84,7 @@ def histories(connections: Connections, since: datetime | None = None) -> Iterat
                 edges.of(id_),
                 RuledOut(ruled_out) if ruled_out else RuledOut.SKIP,
                 slots.of(id_),
+                _snoozes(happened) if happened else (),
             )
 
 
@@ -133,6 +135,10 @@ def _happened(
         tuple(StaleRecord(*row) for what, *row in rows if what == "stale_settlement"),
         tuple(RevivalRecord(turn, at) for what, turn, _, at in rows if what == "revived"),
     )
+
+
+def _snoozes(events: Iterable[Row]) -> tuple[SnoozeRecord, ...]:
+    return tuple(SnoozeRecord(turn, until) for what, turn, _, until in events if what == "snoozed")
 
 
 def _edge(row: Row) -> EdgeRecord:

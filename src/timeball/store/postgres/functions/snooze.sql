@@ -4,6 +4,7 @@
 --
 -- A held job under its own row's lock. One in its lane under the lane's lock, where its turn was not
 -- granted: that turn ends, the next one is scheduled, and the slot of its key goes to the next job.
+-- The instant is put on record, with the turn that may not start before it.
 CREATE OR REPLACE FUNCTION timeball.snooze(p_uuid uuid, p_until timestamptz)
 RETURNS text LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -46,6 +47,8 @@ BEGIN
                 SELECT held.job_id FROM timeball.held
                 WHERE held.job_id = v_job ORDER BY held.job_id FOR NO KEY UPDATE
             ) AS mine WHERE held.job_id = mine.job_id;
+            INSERT INTO timeball.event (kind, job_id, turn, detail)
+            VALUES ('snoozed', v_job, v_held.turn + (v_held.state = 'pending')::integer, p_until);
             RETURN 'snoozed';
         END IF;
         SELECT * INTO v_entry FROM timeball.latest_entry(v_job);
@@ -72,6 +75,8 @@ BEGIN
             coalesce(entry.delay_s, 0), entry.expires_at
         FROM timeball.entry JOIN timeball.job ON job.id = entry.job_id
         WHERE entry.lane = v_entry.lane AND entry.xid = v_entry.xid AND entry.job_id = v_job;
+        INSERT INTO timeball.event (kind, job_id, turn, detail)
+        VALUES ('snoozed', v_job, v_entry.turn + 1, p_until);
         -- The decision takes a place in the lane's order, like a claim.
         INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
         SELECT lane, seq + 1, prev, cur, pos_xid, pos_id, '{}', '{}'

@@ -380,7 +380,7 @@ CREATE TABLE timeball.event (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at     timestamptz NOT NULL DEFAULT timeball.clock(),
     kind   text NOT NULL CHECK (kind IN (
-        'stale_settlement', 'cancel_requested', 'worker_expired', 'revived')),
+        'stale_settlement', 'cancel_requested', 'worker_expired', 'revived', 'snoozed')),
     job_id bigint,
     turn   integer,
     worker bigint,
