@@ -102,8 +102,9 @@ def test_what_makes_no_schedule_is_said_on_the_form_and_what_was_written_stays(
 def test_a_put_adds_a_schedule_once_and_says_what_may_surprise(
     client: Client, admin: Browser
 ) -> None:
-    path = "/api/v1/schedules/a%2Fb"
+    path = "/api/v1/schedules"
     body: dict[str, Any] = {
+        "name": "a/b",
         "kind": "k",
         "cron": "30 2 * * *",
         "tz": "Europe/Berlin",

@@ -14,7 +14,6 @@ from timeball.core.cron import prose, warnings
 from timeball.core.cron.transitions import clocks, transitions
 from timeball.core.records import Schedule, ScheduleSpec
 from timeball.errors import ScheduleNotFound
-from timeball.web.addresses import Name
 from timeball.web.api.models import WHOLE, Instant, Model, Priority, answer
 from timeball.web.api.models import Name as Text
 from timeball.web.desk import caller_of, desk_of
@@ -30,6 +29,7 @@ _Expression = Annotated[str, Field(min_length=1, max_length=4_000)]
 class ScheduleIn(Model):
     """A schedule, as `Client.schedule` takes it. What is left out is as usual."""
 
+    name: Text = Field(description="Of the schedule: one that is there is changed")
     kind: Text = Field(description="What its jobs are; no path of a command")
     cron: _Expression = Field(description="Five or six fields, @daily, @every, @calendar, @rrule")
     tz: Text = Field(description="Such as Europe/Paris")
@@ -62,23 +62,23 @@ class DeclaredOut(Model):
     warnings: list[str] = Field(description="What may surprise whoever has written it")
 
 
-@routes.put("/api/v1/schedules/{schedule:path}", Scope.ADMIN, gives=DeclaredOut)
-def declare_schedule(request: Request, schedule: Name, how: ScheduleIn) -> Response:
+@routes.put("/api/v1/schedules", Scope.ADMIN, gives=DeclaredOut)
+def declare_schedule(request: Request, how: ScheduleIn) -> Response:
     """Add a schedule, or change the one of that name; the same again changes nothing."""
-    spec = spec_of(schedule, how)
+    spec = spec_of(how)
     found = declare(request, spec)
     told = surprises(spec, found.cursor)
-    return answer(DeclaredOut(name=schedule, state=found.state, said=said_of(spec), warnings=told))
+    return answer(DeclaredOut(name=spec.name, state=found.state, said=said_of(spec), warnings=told))
 
 
-def spec_of(name: str, how: ScheduleIn) -> ScheduleSpec:
+def spec_of(how: ScheduleIn) -> ScheduleSpec:
     """Return the checked spec of a schedule.
 
     Raises:
         UsageError: What is wrong, and what to write instead.
     """
-    given = how.model_dump(exclude_none=True, exclude={"kind", "cron", "tz"})
-    return schedule_spec(name, no_path(how.kind), cron=how.cron, tz=how.tz, **given)
+    given = how.model_dump(exclude_none=True, exclude={"name", "kind", "cron", "tz"})
+    return schedule_spec(how.name, no_path(how.kind), cron=how.cron, tz=how.tz, **given)
 
 
 def declare(request: Request, spec: ScheduleSpec) -> Schedule:

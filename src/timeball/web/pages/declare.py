@@ -33,7 +33,7 @@ from timeball.web.zones import choice_of
 routes = Routes()
 _SHOWN: Final = 5
 _WORDS: Final = (*("dst", "gap", "overlap", "on_excluded", "day_rule", "catchup", "overlap_runs"),)
-_TEXTS: Final = ("kind", "cron", "tz", "queue", "key", *_WORDS)
+_TEXTS: Final = ("name", "kind", "cron", "tz", "queue", "key", *_WORDS)
 _WHOLES: Final = ("max_runs", "jitter_s", "priority", "max_retries")
 
 
@@ -81,7 +81,7 @@ def _spec_of(form: Form) -> ScheduleSpec:
         "args": form.arguments("args"),
     }
     how = ScheduleIn(**{name: value for name, value in given.items() if value is not None})
-    return spec_of(form.text("name") or "", how)
+    return spec_of(how)
 
 
 def _asked(
@@ -104,7 +104,7 @@ def _asked(
         form=form,
         fault=fault,
         options=_options(),
-        more=any(form.text(name) for name in (*_TEXTS[3:], *_WHOLES, "any_of", "exclude")),
+        more=any(form.text(name) for name in (*_TEXTS[4:], *_WHOLES, "any_of", "exclude")),
         spec=spec,
         said="" if spec is None else said_of(spec),
         coming=[(at, table.wall(at)) for at in coming] if table else [],
