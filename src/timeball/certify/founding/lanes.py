@@ -81,7 +81,7 @@ class Lane:
         """Have a client not read the answer to its claim; return what it holds, and a claim."""
         params = [b"%d" % self.worker(), b"10", str(uuid4()).encode()]
         with self._deaf("deaf_claim", params) as pid:
-            self.stage.until(lambda: self._state(pid)[0] == "idle", "the claim has let go")
+            self.stage.until(lambda: self._has_ended(pid, "deaf_claim"), "the claim has let go")
             return self._holds(pid), self.next_claim_ms()
 
     def unread_turns(self) -> tuple[dict[str, Any], float, int]:
@@ -94,9 +94,9 @@ class Lane:
         lane, seq, _ = self.stage.session().verb("claim", **claim_of(worker, limit=_LARGE))[0]
         params = [b"%d" % lane, b"%d" % seq, b"%d" % worker]
         with self._deaf("deaf_turns", params) as pid:
-            self.stage.until(lambda: self._state(pid)[1] == "ClientWrite", "nobody reads")
+            self.stage.until(lambda: self._waits_for_client(pid), "nobody reads")
             holds, took_ms = self._holds(pid), self.next_claim_ms()
-            return holds, took_ms, self._state(pid)[1] == "ClientWrite"
+            return holds, took_ms, self._waits_for_client(pid)
 
     def frozen_worker(self) -> tuple[float, int]:
         """Freeze a worker process between its claim and what follows.
@@ -116,9 +116,14 @@ class Lane:
         self.stage.heal()
         return took_ms, still
 
-    def _state(self, pid: int) -> tuple[str, str, bool]:
-        state, wait, within = self.stage.ask("backend_state", pid=pid)[0]
-        return state, wait, within
+    def _waits_for_client(self, pid: int) -> bool:
+        _, wait, _ = self.stage.ask("backend_state", pid=pid)[0]
+        return bool(wait == "ClientWrite")
+
+    def _has_ended(self, pid: int, name: str) -> bool:
+        """Return whether a backend is done with a statement; before it has come it is idle too."""
+        state, _, text = self.stage.ask("backend_state", pid=pid)[0]
+        return bool(state == "idle" and text == query(name))
 
     def _holds(self, pid: int) -> dict[str, Any]:
         return {"lanes": self.stage.ask("advisory_locks", pid=pid)[0][0]}
