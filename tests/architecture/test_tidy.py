@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -134,12 +135,42 @@ def tracked_texts() -> list[Path]:
     return [path for path in found if path.is_file() and b"\0" not in path.read_bytes()]
 
 
-CODE = read("src", "tests", "examples", "bench")
-PRODUCT = [source for source in CODE if source.in_package]
-TEXTS = tracked_texts()
+@cache
+def code() -> list[Source]:
+    return read("src", "tests", "examples", "bench")
 
-every_file = pytest.mark.parametrize("source", CODE, ids=lambda source: source.name)
-every_module = pytest.mark.parametrize("source", PRODUCT, ids=lambda source: source.name)
+
+def product() -> list[Source]:
+    return [source for source in code() if source.in_package]
+
+
+Thing = TypeVar("Thing", Path, Source)
+
+
+def each(
+    things: Callable[[], Iterable[Thing]],
+) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
+    """One test of all of them, for there are thousands; its failure names each that is wrong."""
+
+    def decorate(law: Callable[[Thing], None]) -> Callable[[], None]:
+        def test() -> None:
+            wrong = []
+            for thing in things():
+                try:
+                    law(thing)
+                except AssertionError as error:
+                    path = thing if isinstance(thing, Path) else thing.path
+                    wrong.append(f"{path.relative_to(ROOT)}: {error}")
+            if wrong:
+                pytest.fail("\n".join(wrong), pytrace=False)
+
+        return test
+
+    return decorate
+
+
+every_file = each(code)
+every_module = each(product)
 
 
 # Size ---------------------------------------------------------------------------------------
@@ -245,7 +276,7 @@ def test_all_is_caught_only_around_foreign_code(source: Source) -> None:
 
 
 def test_the_lists_of_exceptions_name_files_that_exist() -> None:
-    names = {source.name for source in PRODUCT}
+    names = {source.name for source in product()}
     assert (CLOCK_AND_DICE.keys() | CATCH_ALL.keys() | UNSAFE_PLACES.keys()) - names == set()
 
 
@@ -297,7 +328,7 @@ def catches_all(source: Source) -> bool:
 # The machine it was written on --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+@each(tracked_texts)
 def test_nothing_tells_where_it_was_written_or_installed_from(path: Path) -> None:
     text = path.read_text(encoding="utf-8", errors="replace")
     own = {str(ROOT), str(ROOT.parent), str(Path.home())} - ORDINARY_FOLDERS
