@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+import timeball
 
 pytest_plugins = ["tests.postgres"]
 
@@ -53,6 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[BINARIES] = str(_server_15())
     else:
         os.environ.pop(BINARIES, None)
+    if not hasattr(config, "workerinput"):
+        # Where PYTHONDONTWRITEBYTECODE is set, every process would compile the package anew.
+        compileall.compile_dir(Path(timeball.__file__).parent, quiet=1)
     if config.option.basetemp is None and not hasattr(config, "workerinput"):
         # Short, because socket paths are limited to about 100 bytes; and gone afterwards.
         folder = tempfile.mkdtemp(prefix="timeball-")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +22,27 @@ TABLES = (
 )
 
 
+# A connection costs as much as what most tests do with it, and half of that are password rounds.
+LET_IN = "local all timeball trust\n"
+# What was touched since it was last empty; a TRUNCATE of all takes longer than most tests do.
+USED = """
+SELECT format('TRUNCATE %%s RESTART IDENTITY', string_agg(oid::regclass::text, ', '))
+FROM pg_class
+WHERE oid = ANY (%(tables)s::regclass[]) AND (pg_relation_size(oid) > 0 OR reltuples >= 0)
+HAVING count(*) > 0
+UNION ALL
+SELECT format('ALTER SEQUENCE %%I.%%I RESTART', schemaname, sequencename)
+FROM pg_sequences WHERE schemaname = 'timeball' AND last_value IS NOT NULL
+"""
+
+
+def empty(connection: psycopg.Connection[Any]) -> None:
+    """Leave no row, no statistics and no number that was used, as in a database just migrated."""
+    tables = [f"timeball.{table}" for table in TABLES]
+    for (statement,) in connection.execute(USED, {"tables": tables}).fetchall():
+        connection.execute(statement)
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The DSN of a server of this session's own, its schema migrated."""
@@ -29,11 +51,31 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with psycopg.connect(embedded.dsn, autocommit=True) as connection:
             for setting in ("fsync = off", "full_page_writes = off", "autovacuum = off"):
                 connection.execute(f"ALTER SYSTEM SET {setting}")  # nobody needs this data again
+            (hba,) = connection.execute("SHOW hba_file").fetchone() or ("",)
+            Path(hba).write_text(LET_IN + Path(hba).read_text())
             connection.execute("SELECT pg_reload_conf()")
         connections = Connections(embedded.dsn)
         migrate(connections)
         connections.close()
         yield embedded.dsn
+
+
+@pytest.fixture(scope="session")
+def sweeper(server: str) -> Iterator[Callable[[], None]]:
+    """Empties the database, over a connection that it keeps unless a test ends it."""
+    connection = psycopg.connect(server, autocommit=True)
+
+    def sweep() -> None:
+        nonlocal connection
+        try:
+            empty(connection)
+        except psycopg.OperationalError:
+            connection.close()
+            connection = psycopg.connect(server, autocommit=True)
+            empty(connection)
+
+    yield sweep
+    connection.close()
 
 
 @pytest.fixture(scope="session")
@@ -47,13 +89,11 @@ def pooler(server: str, request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 
 @pytest.fixture
-def direct(server: str, pooler: str | None) -> str:
+def direct(server: str, pooler: str | None, sweeper: Callable[[], None]) -> str:
     """The DSN of the migrated database, empty; no proxy in between."""
     if pooler is not None:
         forget_sessions(pooler)
-    with psycopg.connect(server, autocommit=True) as connection:
-        tables = ", ".join(f"timeball.{table}" for table in TABLES)
-        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+    sweeper()
     return server
 
 

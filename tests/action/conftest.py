@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.postgres import direct, server  # noqa: F401 - fixtures
+from tests.postgres import direct, server, sweeper  # noqa: F401 - fixtures

@@ -11,7 +11,7 @@ from itertools import permutations
 from uuid import UUID, uuid4
 
 import pytest
-from tests.postgres import TABLES
+from tests.postgres import empty
 from tests.store.postgres.sessions import (
     Session,
     claim_all,
@@ -67,7 +67,7 @@ class Scene:
 
     def __init__(self, store: PostgresStore, watcher: Session) -> None:
         self.store, self._watcher = store, watcher
-        watcher.run(f"TRUNCATE {', '.join(f'timeball.{t}' for t in TABLES)} RESTART IDENTITY")
+        empty(watcher.connection)
         store._lanes.clear()
         store.limit(Scope.QUEUE, "default", AT_ONCE)
         kinds = {"kinds": ["a"], "queues": ["default"], "lease_s": 30.0}

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.postgres import TABLES
+from tests.postgres import empty
 from tests.store.postgres.plans import Explained, Plan, seed
 from tests.store.postgres.sessions import (
     claim_all,
@@ -31,10 +31,9 @@ TURNS = 30
 pytestmark = pytest.mark.slow
 
 
-def empty(dsn: str) -> None:
+def emptied(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        tables = ", ".join(f"timeball.{table}" for table in TABLES)
-        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        empty(connection)
 
 
 def analyze(dsn: str) -> None:
@@ -46,7 +45,7 @@ def early(dsn: str, jobs: int) -> None:
     """Statistics from when the tables were all but empty."""
     seed(dsn, 20)
     analyze(dsn)
-    empty(dsn)
+    emptied(dsn)
     seed(dsn, jobs)
 
 
@@ -119,7 +118,7 @@ def test_twenty_times_as_many_ended_jobs_cost_nothing(
 ) -> None:
     costs = []
     for jobs in (FEW, MANY):
-        empty(dsn)
+        emptied(dsn)
         statistics(dsn, jobs)
         costs.append({word: plans[-1].blocks for word, plans in carried_out(dsn)})
     few, many = costs
