@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -66,11 +67,34 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--pgbouncer`, leave out what goes around it: it does the same without the option."""
+    if not config.getoption("--pgbouncer"):
+        return
+    around = [item for item in items if not goes_through(item)]
+    items[:] = [item for item in items if goes_through(item)]
+    config.hook.pytest_deselected(items=around)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say which server it is, even with `-q`, which leaves pytest's own header out."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(session.config, "workerinput"):
         reporter.write_line(_server())
+
+
+def goes_through(item: Any) -> bool:
+    """Whether a fixture of the test hands out what connects through the proxy."""
+    if (world := getattr(item, "callspec", None)) and "world" in world.params:
+        return world.params["world"] != "memory"
+    if "worlds" in item.fixturenames:
+        return True
+    known = item._fixtureinfo.name2fixturedefs
+    found = (known[name][-1] for name in item.fixturenames if name in known)
+    # `direct` has the proxy forget its sessions, and gives the way around it.
+    wants = [each.argnames for each in found if each.argname != "direct"]
+    return any("pooler" in names for names in (item._fixtureinfo.argnames, *wants))
 
 
 def _server_15() -> Path:

@@ -26,20 +26,30 @@ TABLES = (
 LET_IN = "local all timeball trust\n"
 # What was touched since it was last empty; a TRUNCATE of all takes longer than most tests do.
 USED = """
-SELECT format('TRUNCATE %%s RESTART IDENTITY', string_agg(oid::regclass::text, ', '))
-FROM pg_class
-WHERE oid = ANY (%(tables)s::regclass[]) AND (pg_relation_size(oid) > 0 OR reltuples >= 0)
-HAVING count(*) > 0
-UNION ALL
-SELECT format('ALTER SEQUENCE %%I.%%I RESTART', schemaname, sequencename)
+SELECT oid::regclass FROM pg_class
+WHERE oid = ANY (%s::regclass[]) AND (pg_relation_size(oid) > 0 OR reltuples >= 0)
+"""
+COUNTED = """
+SELECT format('ALTER SEQUENCE %I.%I RESTART', schemaname, sequencename)
 FROM pg_sequences WHERE schemaname = 'timeball' AND last_value IS NOT NULL
 """
 
 
-def empty(connection: psycopg.Connection[Any]) -> None:
-    """Leave no row, no statistics and no number that was used, as in a database just migrated."""
-    tables = [f"timeball.{table}" for table in TABLES]
-    for (statement,) in connection.execute(USED, {"tables": tables}).fetchall():
+def empty(connection: psycopg.Connection[Any], *, plans: bool = False) -> None:
+    """Leave no row, no statistics and no number that was used, as in a database just migrated.
+
+    Args:
+        connection: In autocommit mode.
+        plans: Keep the plans that connections have made, and with them statistics and dead rows.
+    """
+    found = connection.execute(USED, [[f"timeball.{table}" for table in TABLES]]).fetchall()
+    tables = [table for (table,) in found]
+    if plans:
+        statements = [f"DELETE FROM {table}" for table in tables]
+    else:
+        statements = [f"TRUNCATE {', '.join(tables)}"] * bool(tables)
+    statements += [statement for (statement,) in connection.execute(COUNTED).fetchall()]
+    for statement in statements:
         connection.execute(statement)
 
 

@@ -67,7 +67,7 @@ class Scene:
 
     def __init__(self, store: PostgresStore, watcher: Session) -> None:
         self.store, self._watcher = store, watcher
-        empty(watcher.connection)
+        empty(watcher.connection, plans=True)
         store._lanes.clear()
         store.limit(Scope.QUEUE, "default", AT_ONCE)
         kinds = {"kinds": ["a"], "queues": ["default"], "lease_s": 30.0}

@@ -57,11 +57,21 @@ def dump(migrated: Path, found: Binaries, tmp_path_factory: pytest.TempPathFacto
     return file
 
 
-@pytest.fixture
-def restored(dump: Path, found: Binaries, tmp_path: Path) -> Iterator[str]:
-    """The DSN of a new server with the dump in it."""
-    with EmbeddedPostgres(tmp_path / "new", binaries=found, linger_s=0) as server:
+@pytest.fixture(scope="session")
+def loaded(dump: Path, found: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a new server with the dump in it, which has ended."""
+    folder = tmp_path_factory.mktemp("loaded") / "pg"
+    with EmbeddedPostgres(folder, binaries=found, linger_s=0) as server:
         tool(found, "pg_restore", "-d", server.dsn, dump)
+    shutdown(folder)
+    return folder
+
+
+@pytest.fixture
+def restored(loaded: Path, found: Binaries, tmp_path: Path) -> Iterator[str]:
+    """The DSN of that server, for one test."""
+    shutil.copytree(loaded, tmp_path / "new")
+    with EmbeddedPostgres(tmp_path / "new", binaries=found, linger_s=0) as server:
         yield server.dsn
     shutdown(tmp_path / "new")
 
