@@ -87,7 +87,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def goes_through(item: Any) -> bool:
     """Whether a fixture of the test hands out what connects through the proxy."""
     if (world := getattr(item, "callspec", None)) and "world" in world.params:
-        return world.params["world"] != "memory"
+        return bool(world.params["world"] != "memory")
     if "worlds" in item.fixturenames:
         return True
     known = item._fixtureinfo.name2fixturedefs
