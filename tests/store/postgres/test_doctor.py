@@ -46,7 +46,7 @@ PLANTED = {
     "indexes: not whole": (unfinished("held_kind"), "timeball.held_kind"),
     "kinds": (f"{JOB}; {HELD}", "nobody (1)"),
     "workers": (WORKER, "gone #"),
-    "schedules: late": (schedule("active"), "it's has been due for 3,600 s"),
+    "schedules: late": (schedule("active"), "it's has been due for 3,6"),
     "schedules: error": (schedule("error"), "it's does not fire: no zone"),
     "schedules: paused": (schedule("paused"), "paused: it's"),
     "zone data": (schedule("paused"), "1999a"),
