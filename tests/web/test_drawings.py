@@ -205,20 +205,23 @@ def test_a_transition_in_words_is_that_of_the_table(state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "only", "job", "faults"),
+    ("text", "only", "path", "faults"),
     [
         ("", {}, None, 0),
         ("state:failed queue:mail", {"state": State.FAILED, "queue": "mail"}, None, 0),
         ("mail.welcome", {"kind": "mail.welcome"}, None, 0),
-        ("41", {}, "41", 0),
-        (str(UUID(int=7)), {}, str(UUID(int=7)), 0),
+        ("41", {}, "/jobs/41", 0),
+        (str(UUID(int=7)), {}, f"/jobs/{UUID(int=7)}", 0),
+        ("batch:41", {}, "/jobs/41", 0),  # which leads on, if it is one
+        (f"after:{UUID(int=7)}", {}, f"/dependencies/{UUID(int=7)}", 0),
         ("state:lost id:x color:red", {}, None, 3),
+        ("batch:x after:", {}, None, 2),
         ("queue:", {}, None, 1),
         (str(2**70), {"kind": str(2**70)}, None, 0),
     ],
 )
 def test_a_search_is_understood_or_says_what_to_write(
-    text: str, only: dict[str, Any], job: str | None, faults: int
+    text: str, only: dict[str, Any], path: str | None, faults: int
 ) -> None:
     found = understood(text)
-    assert (found.only, found.job, len(found.faults)) == (only, job, faults)
+    assert (found.only, found.path, len(found.faults)) == (only, path, faults)

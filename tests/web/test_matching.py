@@ -201,7 +201,7 @@ def test_a_search_that_was_not_understood_changes_nothing(
     client: Client, local: Browser, text: str
 ) -> None:
     """Else a word that is left out would mean more jobs than the person does."""
-    assert understood(text).faults or understood(text).job
+    assert understood(text).faults or understood(text).path
     client.submit_many("k", [{} for _ in range(3)])
     assert "<button" not in local.get(f"/jobs/matching?q={text}").text.partition("<main")[2]
     assert local.form("/jobs/matching/cancel", q=text, up_to="9").status == 400

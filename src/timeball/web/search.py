@@ -9,7 +9,9 @@ from timeball.core.states import State
 from timeball.web.api.models import NUMBER_MAX
 
 WORDS_MAX: Final = 20
-WORDS: Final = ("state", "queue", "kind", "id")
+WORDS: Final = ("state", "queue", "kind", "id", "batch", "after")
+_PLACES: Final = {"id": "jobs", "batch": "jobs", "after": "dependencies"}
+"""Where each word leads that names one job; from there a batch has a page of its own."""
 
 
 class Search(NamedTuple):
@@ -18,8 +20,8 @@ class Search(NamedTuple):
     only: dict[str, Any]
     """Fields of `timeball.store.base.JobFilter`."""
 
-    job: str | None
-    """The one job that is meant."""
+    path: str | None
+    """The page of the one job, batch or graph that is meant."""
 
     faults: tuple[str, ...]
     """What was not understood, and what to write instead."""
@@ -28,7 +30,7 @@ class Search(NamedTuple):
 def understood(text: str) -> Search:
     """Return what was meant by words such as ``state:failed queue:mail``, or a number or uuid."""
     only: dict[str, Any] = {}
-    job, faults = None, list[str]()
+    path, faults = None, list[str]()
     words = text.split()
     if len(words) > WORDS_MAX:
         faults.append(f"{len(words)} words: write at most {WORDS_MAX}")
@@ -36,15 +38,15 @@ def understood(text: str) -> Search:
         name, mark, value = written.partition(":")
         if not mark:
             name, value = ("id" if _is_id(written) else "kind"), written
-        if name == "id" and _is_id(value):
-            job = value
+        if name in _PLACES and _is_id(value):
+            path = f"/{_PLACES[name]}/{value}"
         elif name == "state" and value in set(State):
             only["state"] = State(value)
         elif name in {"queue", "kind"} and 0 < len(value.encode()) <= 256:  # noqa: PLR2004 - of a name
             only[name] = value.replace("%20", " ").replace("%25", "%")
         else:
             faults.append(_fault(written, name))
-    return Search(only, job, tuple(faults))
+    return Search(only, path, tuple(faults))
 
 
 def word(name: object) -> str:
@@ -56,8 +58,8 @@ def _fault(written: str, name: str) -> str:
     match name:
         case "state":
             return f"{written}: write one of {', '.join(State)}"
-        case "id":
-            return f"{written}: write a job's number or uuid"
+        case "id" | "batch" | "after":
+            return f"{written}: write a number or a uuid"
         case _:
             return f"{written}: write {', '.join(f'{each}:' for each in WORDS)}"
 

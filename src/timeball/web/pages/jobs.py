@@ -30,8 +30,8 @@ def show_jobs(request: Request) -> Response:
     """Show a page of jobs."""
     desk, text = desk_of(request), request.query_params.get("q", "").strip()
     search = understood(text)
-    if search.job is not None:
-        return RedirectResponse(f"{base_of(request)}/jobs/{search.job}", 303)
+    if search.path is not None:
+        return RedirectResponse(f"{base_of(request)}{search.path}", 303)
     before = request.query_params.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None  # noqa: PLR2004 - of a bigint
     counts, capped = counted(desk)

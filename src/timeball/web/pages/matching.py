@@ -53,7 +53,7 @@ def ask_about_matching(request: Request) -> Response:
     search = understood(text)
     newest = desk.look.jobs(limit=1)
     up_to = _number(given.get("up_to", "")) or (newest[0].id if newest else 0)
-    meant = [] if search.faults or search.job else states_of(action, search.only.get("state"))
+    meant = [] if search.faults or search.path else states_of(action, search.only.get("state"))
     only = {name: value for name, value in search.only.items() if name != "state"}
     every = [_found(desk, state, up_to, only) for state in meant]
     found = [each for each in every if each.jobs or each.more]
@@ -65,7 +65,7 @@ def ask_about_matching(request: Request) -> Response:
         query=text,
         action=action,
         allowed=may(request, _ACTIONS[action]),
-        faults=[*search.faults, *(["write what many jobs have in common"] if search.job else [])],
+        faults=[*search.faults, *(["write what many jobs have in common"] if search.path else [])],
         found=found,
         jobs=sum(each.jobs for each in found),
         more=any(each.more for each in found),
@@ -121,7 +121,7 @@ def _sure(search: Search, up_to: int | None) -> Search:
     Raises:
         Problem: It was not, or does not say up to which job.
     """
-    if search.faults or search.job:
+    if search.faults or search.path:
         raise Problem(400, "; ".join(search.faults) or "write what many jobs have in common")
     if up_to is None:
         raise Problem(400, "up_to: write the number of the newest job that is meant")
