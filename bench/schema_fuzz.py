@@ -33,6 +33,9 @@ CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409, 429]
 
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503]
+
 [dictionaries]
 schedules.values = {names}
 batches.values = ["{batch}"]

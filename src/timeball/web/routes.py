@@ -31,6 +31,7 @@ _PROBLEM: Final[dict[str, Any]] = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemDetail.__name__}"}}}
 }
 _ALWAYS: Final = {400: "Bad request", 401: "No token", 403: "Not allowed", 422: "Not understood"}
+_BODY: Final = {413: "A body that is too large"}
 _STORE: Final = {503: "The database does not answer"}
 
 
@@ -225,7 +226,8 @@ def _responses(route: Route) -> dict[int | str, dict[str, Any]]:
         own["content"] = {route.gives: {"schema": {"type": "string"}}}
     else:
         own["model"] = route.gives
-    problems = {**_ALWAYS, **_STORE, **dict.fromkeys(route.also, "See detail")}
+    body = {} if route.method == "GET" else _BODY
+    problems = {**_ALWAYS, **body, **_STORE, **dict.fromkeys(route.also, "See detail")}
     return {
         route.status: own,
         **{status: {**_PROBLEM, "description": text} for status, text in problems.items()},
