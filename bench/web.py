@@ -52,7 +52,7 @@ def addresses(client: Client, finished: int) -> list[str]:
 
     A route whose parameter nobody gives a name to here is a KeyError.
     """
-    batches = client.batches(limit=1)
+    batches = client.batches(limit=2)
     names = {
         "job": str(finished // 2),
         "batch": str(batches[0].uuid) if batches else str(UUID(int=1)),
@@ -82,6 +82,7 @@ def addresses(client: Client, finished: int) -> list[str]:
     one += ["/limits/kind/kind.1", "/limits/key/*", "/record?before=50000", "/batches?before=9"]
     one += ["/schedules/{schedule}?day=2026-10-25&zone=Europe/Berlin", "/certify?run=3"]
     one += ["/backfill/{schedule}?start=2026-01-01", "/schedules?day=2026-10-25"]
+    one += [f"/batches/{batch.uuid}" for batch in batches[1:]]
     api = ["jobs?kind=rare.kind", "jobs?limit=500", "export.csv?kind=rare.kind"]
     return [*found, *lists, *ask, *(path.format(**names) for path in one),
             *(f"/api/v1/{each}" for each in api)]  # fmt: skip

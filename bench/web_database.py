@@ -1,7 +1,8 @@
 """A database with a life behind it, for `web.py`: millions of jobs, and of all else the worst.
 
-The worst that pages draw whole: a batch of 3,000 jobs with 30 layers of edges, a schedule with a
-long past, a long record of changes, limits of every kind with rates, the runs of certify.
+The worst that pages draw whole: a batch of 490 jobs with 10 layers of edges, and one of 3,000 that
+are counted; a schedule with a long past, a long record of changes, limits of every kind with rates,
+the runs of certify.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from timeball.store.postgres import PostgresStore
 
 CHUNK = 500_000
 QUEUES, KINDS, WORKERS = 20, 37, 4
-LAYERS, LAYER = 30, 99
+LAYERS, LAYER, COUNTED = 10, 49, 3_000
 RUNS, SCENARIOS = 25, 30
 
 # Every 1,000th job is of a kind of its own, far back; one in 100 failed, one in ten was retried.
@@ -156,6 +157,8 @@ def burden(client: Client) -> None:
     with psycopg.connect(store.connections.dsn, autocommit=True) as connection:
         for text in WORST:
             connection.execute(text)
+    with client.batch("the largest that is counted") as batch:
+        batch.submit_many("kind.1", [{"user": n} for n in range(COUNTED)])
     with client.batch("the largest that is drawn") as batch:
         before = [batch.submit("layer", queue="layers") for _ in range(LAYER)]
         for _ in range(LAYERS - 1):

@@ -24,7 +24,7 @@ from timeball.web.shell import base_of, changing, rendered
 
 routes = Routes()
 PAGE: Final = 50
-DRAWN_MAX: Final = 1_000
+DRAWN_MAX: Final = 500
 """Jobs of a batch whose report is worked out while somebody waits for a page."""
 
 COUNTED_MAX: Final = 3_000
