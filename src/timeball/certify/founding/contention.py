@@ -43,6 +43,7 @@ def run(stage: Stage) -> Outcome:
             Check("throughput", course.share >= SHARE, f"{course.told()}"),
         ),
         witness={
+            "relations seen locked by a claim": len(modes),
             "server waited for a client": int(unread),
             "worker frozen": int(frozen),
             "claims held up at the gate": course.held_up,

@@ -18,7 +18,7 @@ from timeball.errors import WorkerExpired
 
 _QUEUE: Final = "zombies"
 _GATE: Final = "go"
-_LEASE_S: Final = 1.0
+_LEASE_S: Final = 1.5
 _SAYS: Final = (Ending.SUCCEEDED, Ending.FAILED, Ending.RETRIED, Ending.RELEASED)
 
 
