@@ -95,6 +95,21 @@ def test_a_link_that_stands_still_loses_nothing_and_one_that_is_cut_refuses(dire
 
 
 @pytest.mark.slow
+def test_through_a_link_that_is_mute_what_is_asked_is_done_and_not_answered(direct: str) -> None:
+    with linked(direct) as link, closing(PostgresStore(link.dsn)) as store:
+        store.ensure_lanes([("early", 5)])
+        link.turn(Way.MUTE)
+        call = threading.Thread(target=store.ensure_lanes, args=([("late", 5)],))
+        call.start()
+        with closing(PostgresStore(direct)) as other:
+            until(lambda: "late" in {queue.name for queue in other.queues()}, "it is done")
+        assert call.is_alive()
+        link.turn(Way.PASS)
+        call.join(30.0)
+        assert not call.is_alive()
+
+
+@pytest.mark.slow
 def test_the_first_statement_of_a_name_fails_and_its_transaction_with_it(
     direct: str, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import partial
 from threading import Condition, Thread
 from typing import Final
 
@@ -25,6 +26,7 @@ class Way(StrEnum):
 
     PASS = "pass"  # noqa: S105 - a verb
     HOLD = "hold"  # nothing arrives, and nobody is told
+    MUTE = "mute"  # what the server answers does not arrive, and what it is sent does
     CUT = "cut"  # connections are reset, and new ones too
 
 
@@ -75,8 +77,8 @@ class Link:
         for thread in self._threads:
             thread.join(_JOIN_S)
 
-    def _start(self, run: Callable[..., None], *args: socket.socket) -> None:
-        thread = Thread(target=run, args=args, daemon=True)
+    def _start(self, run: Callable[[], None]) -> None:
+        thread = Thread(target=run, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -92,8 +94,8 @@ class Link:
                     client.close()
                     continue
                 self._open |= {client, server}
-            self._start(self._hand_on, client, server)
-            self._start(self._hand_on, server, client)
+            self._start(partial(self._hand_on, client, server, {Way.HOLD}))
+            self._start(partial(self._hand_on, server, client, {Way.HOLD, Way.MUTE}))
 
     def _connected(self) -> socket.socket | None:
         server = socket.socket(socket.AF_UNIX)
@@ -104,11 +106,11 @@ class Link:
             return None
         return server
 
-    def _hand_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _hand_on(self, source: socket.socket, target: socket.socket, held: set[Way]) -> None:
         with suppress(OSError):
             while chunk := source.recv(_CHUNK):
                 with self._changed:
-                    self._changed.wait_for(lambda: self._way is not Way.HOLD)
+                    self._changed.wait_for(lambda: self._way not in held)
                 target.sendall(chunk)
         with self._changed:
             ends = {source, target}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from timeball.certify.disasters.workload import once, seen
 from timeball.certify.founding import zombies
 from timeball.certify.kinds import NOTE
+from timeball.certify.link import Way, linked
 from timeball.certify.pooler import pooled
 from timeball.certify.scenario import THOROUGH, Outcome, Scenario, Skipped
 from timeball.certify.stage import Stage
@@ -20,6 +21,11 @@ from timeball.store.postgres import PostgresStore
 _JOBS: Final = 100
 _WORKERS: Final = 2
 _SAID: Final = "polling: a pooling proxy"
+_ONE: Final = "one way"
+_BOTH: Final = "both ways"
+
+Seen = tuple[dict[str, Any], int]
+"""What became of the job, and how many settlements were refused."""
 
 
 def _own(stage: Stage) -> str:
@@ -29,18 +35,48 @@ def _own(stage: Stage) -> str:
     return stage.dsn
 
 
-def run_partition(stage: Stage) -> Outcome:
-    """Have a proxy swallow all that a worker says and hears until its job has run elsewhere."""
+def _both_ways(stage: Stage) -> Seen:
+    """Have a pooling proxy swallow all that a worker says and hears."""
     with pooled(_own(stage)) as proxy:
-        told, refused = zombies.given_up(
+        told = zombies.given_up(
             stage,
             dsn=proxy.dsn,
+            gate=_BOTH,
             cut=lambda _: os.kill(proxy.pid, signal.SIGSTOP),
             back=lambda: os.kill(proxy.pid, signal.SIGCONT),
         )
-        stage.fleets[0].stop()
+        for fleet in stage.fleets:
+            fleet.stop()
+    return told
+
+
+def _one_way(stage: Stage) -> Seen:
+    """Have what a worker says arrive, and nothing of what it is answered."""
+    with linked(_own(stage)) as link:
+        told = zombies.given_up(
+            stage,
+            dsn=link.dsn,
+            gate=_ONE,
+            cut=lambda _: link.turn(Way.MUTE),
+            back=lambda: link.turn(Way.PASS),
+        )
+        for fleet in stage.fleets:
+            fleet.stop()
+    return told
+
+
+def run_partition(stage: Stage) -> Outcome:
+    """Cut a worker off until its job has run elsewhere, in both ways and in one."""
+    found, left_out = {_ONE: _one_way(stage)}, {}
+    try:
+        found[_BOTH] = _both_ways(stage)
+    except Skipped as skipped:
+        left_out[_BOTH] = str(skipped)
     return Outcome(
-        expected=zombies.expected_frozen(), observed=told, witness={"stale_refused": refused}
+        expected=dict.fromkeys(found, zombies.expected_frozen()),
+        observed={name: told for name, (told, _) in found.items()},
+        witness={f"stale_refused, {name}": refused for name, (_, refused) in found.items()},
+        left_out=left_out,
     )
 
 

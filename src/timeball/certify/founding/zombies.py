@@ -79,6 +79,7 @@ def given_up(
     cut: Callable[[Fleet], None],
     back: Callable[[], None],
     dsn: str | None = None,
+    gate: str = _GATE,
 ) -> tuple[dict[str, Any], int]:
     """Cut a worker off in the middle of a job until another one has run it.
 
@@ -87,18 +88,19 @@ def given_up(
         cut: Cuts the worker off.
         back: Lets it go on.
         dsn: By which it reaches the database.
+        gate: A name that nobody has had on this stage.
 
     Returns:
         What became of the job; and how many settlements were refused.
     """
-    spec = JobSpec(uuid=uuid4(), kind=HOLD, args=f'{{"gate": "{_GATE}"}}')
+    spec = JobSpec(uuid=uuid4(), kind=HOLD, args=f'{{"gate": "{gate}"}}')
     stage.submit([spec])
     zombie = stage.workers(slots=1, lease_s=_LEASE_S, dsn=dsn)
     stage.until(lambda: _begun(stage, spec.uuid) == {1}, "the job has begun")
     cut(zombie)
     heir = stage.workers(slots=1, lease_s=_LEASE_S)
     stage.until(lambda: _begun(stage, spec.uuid) == {1, 2}, "another worker has begun it")
-    (stage.folder / _GATE).touch()
+    (stage.folder / gate).touch()
     stage.until(lambda: stage.store.get(spec.uuid).state is State.SUCCEEDED, "it has ended")
     back()
     stage.until(lambda: _history(stage, spec.uuid).stale, "the one cut off has come too late")
