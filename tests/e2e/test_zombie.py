@@ -53,7 +53,7 @@ class Stage:
         self.uuid: UUID = self.client.submit("hold").uuid
 
     def worker(self) -> Program:
-        words = ("worker", "-a", "app.py", "--threads", "2", "--lease", "1s", "--poll", "0.1s")
+        words = ("worker", "-a", "app.py", "--threads", "2", "--lease", "2s", "--poll", "0.1s")
         return self.place.start(*words)
 
     def began(self, turn: int) -> int:
