@@ -65,7 +65,7 @@ def test_ten_thousand_lines_are_read_in_a_moment() -> None:
         f"# number {n}\nA{n % 50}={n}\n{n % 60} {n % 24} * * * /srv/run {n}\n@daily x {n}\n"
         for n in range(2_500)
     )
-    began = time.perf_counter()
+    began = time.process_time()
     table = read(text)
     assert len(table.entries) == 5_000
-    assert time.perf_counter() - began < 3.0  # usually a tenth of a second
+    assert time.process_time() - began < 3.0  # usually a tenth of a second
