@@ -216,6 +216,13 @@ def test_signing_in_leads_nowhere_else(app: Any, path: str) -> None:
     assert (answer.status, answer.header("location")) == (303, "/")
 
 
+@pytest.mark.parametrize("scope", TEXTS)
+def test_who_signs_in_comes_to_a_page_that_opens(app: Any, scope: Scope) -> None:
+    browser = Browser(app)
+    signed = browser.form("/login", token=TEXTS[scope])
+    assert browser.get(signed.header("location")).status == 200
+
+
 def test_a_session_cookie_is_secure_where_the_connection_is(app: Any) -> None:
     browser = Browser(app, scheme="https")
     signed = browser.form("/login", token=TEXTS[Scope.READ])

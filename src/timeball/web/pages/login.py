@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from timeball.web.desk import desk_of
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
-from timeball.web.scopes import Scope
+from timeball.web.scopes import Scope, contained
 from timeball.web.sessions import AGE_MAX_S, COOKIE
 from timeball.web.shell import (
     THEME_COOKIE,
@@ -46,11 +46,14 @@ async def sign_in(request: Request) -> Response:
     fields = await fields_of(request)
     gate = desk_of(request).gate
     token = gate.tokens.of(fields.get("token", [""])[0].strip())
-    following = _own_path(fields.get("next", [""])[0], f"{base_of(request)}/")
+    overview = f"{base_of(request)}/"
+    following = _own_path(fields.get("next", [""])[0], overview)
     if token is None:
         page = {"title": "Sign in", "next": following, "wrong": True}
         return rendered(request, "login", status=400, **page)
     secret = gate.sessions.begin(token, old=request.cookies.get(COOKIE))
+    if following == overview and Scope.READ not in contained(token.scopes):
+        following = f"{overview}submit"  # the one page that such a token opens
     answer = RedirectResponse(following, 303)
     _set(request, answer, COOKIE, secret, int(AGE_MAX_S))
     return answer
