@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from tests.store.postgres.sessions import (
@@ -61,6 +63,20 @@ def test_a_snooze_that_waits_for_a_claim_finds_the_job_running_or_takes_hold(
         getattr(one, ends)()
         assert two.answer() == [(answer,)]
     assert clean(ledger)
+
+
+def test_an_instant_on_record_is_the_same_in_every_date_style(
+    ledger: PostgresStore, dsn: str
+) -> None:
+    one, two = submit(ledger, 2)
+    until = ledger.now() + timedelta(days=90)
+    styles = ("German,DMY", "SQL,MDY"), ("Asia/Tokyo", "America/St_Johns")
+    for spec, style, zone in zip((one, two), *styles, strict=True):
+        options = quote(f"-cdatestyle={style} -ctimezone={zone}")
+        with closing(PostgresStore(f"{dsn}&options={options}")) as store:
+            assert store.snooze(spec.uuid, until) is SnoozeAnswer.SNOOZED
+    told = [row.until for history in ledger.histories() for row in history.snoozes]
+    assert told == [pytest.approx(until.timestamp(), abs=1e-5)] * 2
 
 
 def test_a_snooze_taken_back_leaves_the_job_in_its_place(

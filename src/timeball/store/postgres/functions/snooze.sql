@@ -10,6 +10,8 @@ RETURNS text LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
 DECLARE
+    -- Whatever date style the reader has, it reads this.
+    v_until text := to_char(p_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
     v_job bigint;
     v_key text;
     v_held record;
@@ -48,7 +50,7 @@ BEGIN
                 WHERE held.job_id = v_job ORDER BY held.job_id FOR NO KEY UPDATE
             ) AS mine WHERE held.job_id = mine.job_id;
             INSERT INTO timeball.event (kind, job_id, turn, detail)
-            VALUES ('snoozed', v_job, v_held.turn + (v_held.state = 'pending')::integer, p_until);
+            VALUES ('snoozed', v_job, v_held.turn + (v_held.state = 'pending')::integer, v_until);
             RETURN 'snoozed';
         END IF;
         SELECT * INTO v_entry FROM timeball.latest_entry(v_job);
@@ -76,7 +78,7 @@ BEGIN
         FROM timeball.entry JOIN timeball.job ON job.id = entry.job_id
         WHERE entry.lane = v_entry.lane AND entry.xid = v_entry.xid AND entry.job_id = v_job;
         INSERT INTO timeball.event (kind, job_id, turn, detail)
-        VALUES ('snoozed', v_job, v_entry.turn + 1, p_until);
+        VALUES ('snoozed', v_job, v_entry.turn + 1, v_until);
         -- The decision takes a place in the lane's order, like a claim.
         INSERT INTO timeball.lease (lane, seq, prev, cur, pos_xid, pos_id, job_ids, turns)
         SELECT lane, seq + 1, prev, cur, pos_xid, pos_id, '{}', '{}'
