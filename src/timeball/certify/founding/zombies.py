@@ -18,7 +18,12 @@ from timeball.errors import WorkerExpired
 
 _QUEUE: Final = "zombies"
 _GATE: Final = "go"
-_LEASE_S: Final = 1.5
+_LEASE_S: Final = 3.0
+"""Of the worker that is cut off: it is given up no sooner."""
+
+_HEIR_LEASE_S: Final = 15.0
+"""Of the other one: longer than a busy machine may stand still, for it is not to be given up."""
+
 _SAYS: Final = (Ending.SUCCEEDED, Ending.FAILED, Ending.RETRIED, Ending.RELEASED)
 
 
@@ -98,7 +103,7 @@ def given_up(
     zombie = stage.workers(slots=1, lease_s=_LEASE_S, dsn=dsn)
     stage.until(lambda: _begun(stage, spec.uuid) == {1}, "the job has begun")
     cut(zombie)
-    heir = stage.workers(slots=1, lease_s=_LEASE_S)
+    heir = stage.workers(slots=1, lease_s=_HEIR_LEASE_S)
     stage.until(lambda: _begun(stage, spec.uuid) == {1, 2}, "another worker has begun it")
     (stage.folder / gate).touch()
     stage.until(lambda: stage.store.get(spec.uuid).state is State.SUCCEEDED, "it has ended")
