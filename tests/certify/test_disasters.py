@@ -11,6 +11,7 @@ from pathlib import Path
 from unittest.mock import MagicMock, Mock, patch
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from tests.certify.test_runner import played
 
@@ -25,7 +26,7 @@ from timeball.certify.disasters import (
     fitful,
     full,
     links,
-    severed,
+    unwoken,
 )
 from timeball.certify.disasters.long_kinds import ALIVE
 from timeball.certify.effects import BEGAN, Effect
@@ -107,6 +108,23 @@ def test_through_a_link_that_is_mute_what_is_asked_is_done_and_not_answered(dire
         link.turn(Way.PASS)
         call.join(30.0)
         assert not call.is_alive()
+
+
+@pytest.mark.slow
+def test_what_a_link_swallows_is_lost_and_new_connections_wait_until_it_passes_again(
+    direct: str,
+) -> None:
+    with linked(direct) as link, closing(psycopg.connect(link.dsn, autocommit=True)) as ear:
+        ear.execute("LISTEN of_a_link")
+        link.turn(Way.SWALLOW)
+        with closing(psycopg.connect(direct, autocommit=True)) as other:
+            other.execute("NOTIFY of_a_link, 'lost'")
+        until(lambda: link.swallowed, "it is sent, and swallowed")
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(link.dsn)
+        link.turn(Way.PASS)
+        assert [*ear.notifies(timeout=0.05)] == []
+        psycopg.connect(link.dsn).close()
 
 
 @pytest.mark.slow
@@ -232,7 +250,7 @@ def test_a_listener_that_was_ended_and_is_still_seen_does_not_listen_again() -> 
         assert true()
 
     stage = Mock(spec=Stage, ask=lambda _: seen.pop(0) if seen else new, until=until)
-    assert severed.listening_anew(stage, old) == 2
+    assert unwoken.listening_anew(stage, old) == 2
     assert seen == []
 
 

@@ -15,6 +15,7 @@ from timeball.certify.boot import Boot
 from timeball.certify.queries import query
 from timeball.certify.schedules import Dice
 from timeball.errors import StoreUnavailable
+from timeball.store.postgres import listen
 from timeball.store.postgres.connections import Connections
 
 BEFORE = "before"
@@ -30,6 +31,12 @@ CODES: Final = ("40001", "40P01")
 """The SQLSTATEs of a serialization failure and of a deadlock."""
 
 _SIDES: Final = 5  # of the dice: one in five fails
+
+_CHECK_S: Final = 0.2
+"""Of silence, after which a listener asks whether it is heard."""
+
+_ANSWER_S: Final = 1.0
+"""For which it waits."""
 
 _Hit = Callable[[str, str, Any], None]
 """Told the name of a statement, the moment and the connection, for each of this process."""
@@ -94,6 +101,15 @@ def held_back(folder: Path, name: str, until: str) -> Boot:
     """
     options = {"folder": str(folder), "name": name, "until": until}
     return Boot(call="timeball.certify.faults:hold_back", options=options)
+
+
+def listening_at(dsn: str) -> Boot:
+    """Return the change by which a process listens by a way of its own, and is soon in doubt.
+
+    Args:
+        dsn: That way to the database.
+    """
+    return Boot(call="timeball.certify.faults:listen_at", options={"dsn": dsn})
 
 
 def came(folder: Path, *, anew: bool = False) -> int:
@@ -220,6 +236,12 @@ def hold_back(folder: str, name: str, until: str) -> None:
             Path(folder, f"came-{os.getpid()}").touch()
 
     _watch(hit)
+
+
+def listen_at(dsn: str) -> None:
+    """Have this process listen there, and ask sooner than else whether it is heard."""
+    os.environ[listen.DIRECT] = dsn
+    vars(listen).update(TICK_S=_CHECK_S, CHECK_S=_CHECK_S, ANSWER_S=_ANSWER_S)
 
 
 def _watch(hit: _Hit) -> None:

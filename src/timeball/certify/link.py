@@ -1,4 +1,4 @@
-"""A network link of our own between somebody and a server: it passes all, stands still, or is cut.
+"""A network link of our own to a server: it passes all, stands still, loses all, or is cut.
 
 Of bytes that are on their way when it stands still nothing is lost: as TCP would do it, they are
 handed on when it passes again, unless it was cut meanwhile.
@@ -27,7 +27,11 @@ class Way(StrEnum):
     PASS = "pass"  # noqa: S105 - a verb
     HOLD = "hold"  # nothing arrives, and nobody is told
     MUTE = "mute"  # what the server answers does not arrive, and what it is sent does
+    SWALLOW = "swallow"  # nothing arrives ever, on those that are open now; new ones are refused
     CUT = "cut"  # connections are reset, and new ones too
+
+
+_CLOSED: Final = frozenset({Way.SWALLOW, Way.CUT})
 
 
 class Link:
@@ -47,6 +51,10 @@ class Link:
         self._way = Way.PASS
         self._changed = Condition()
         self._open: set[socket.socket] = set()
+        self._lost: set[socket.socket] = set()
+        self.swallowed = 0
+        """Bytes that the server has said and nobody has heard."""
+
         self._threads: list[Thread] = []
         self._start(self._accept)
 
@@ -60,6 +68,8 @@ class Link:
         with self._changed:
             self._way = way
             self._changed.notify_all()
+            if way is Way.SWALLOW:
+                self._lost |= self._open
             if way is Way.CUT:
                 self._reset()
 
@@ -89,7 +99,7 @@ class Link:
             except OSError:
                 return
             with self._changed:
-                server = None if self._way is Way.CUT else self._connected()
+                server = None if self._way in _CLOSED else self._connected()
                 if server is None:
                     client.close()
                     continue
@@ -111,7 +121,11 @@ class Link:
             while chunk := source.recv(_CHUNK):
                 with self._changed:
                     self._changed.wait_for(lambda: self._way not in held)
-                target.sendall(chunk)
+                    lost = source in self._lost
+                    # Only what the server says is held while the way is mute.
+                    self.swallowed += len(chunk) if lost and Way.MUTE in held else 0
+                if not lost:
+                    target.sendall(chunk)
         with self._changed:
             ends = {source, target}
             for end in ends:
@@ -120,6 +134,7 @@ class Link:
             # The other direction still uses them: closed by whoever comes last.
             gone = ends - self._open
             self._open -= ends
+            self._lost -= ends
         for end in gone:
             end.close()
 

@@ -24,6 +24,7 @@ from timeball.certify.disasters import (
     stuck,
     unheard,
     unique,
+    unwoken,
 )
 from timeball.certify.founding import claims, contention, edges, fires, reads, zones
 from timeball.certify.pairs.scenario import PAIRS
@@ -46,7 +47,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     severed.X3,
     away.X4,
     proxied.X5,
-    severed.X6,
+    unwoken.X6,
     links.X7,
     failover.X8,
     proxied.X9,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from timeball.certify.kinds import NOTE
+from timeball.certify.kinds import HOLD, NOTE
 from timeball.certify.stage import Stage
 from timeball.core.records import JobSpec
 from timeball.core.states import State
@@ -20,6 +20,15 @@ CRASHES_MAX: Final = 100
 def add(stage: Stage, count: int, kind: str = NOTE) -> None:
     """Submit jobs that note that they ran."""
     stage.submit([JobSpec(uuid=uuid4(), kind=kind, max_crashes=CRASHES_MAX) for _ in range(count)])
+
+
+def hold(stage: Stage, count: int, gate: str) -> None:
+    """Have jobs be in their middle until the file of that name is in the stage's folder."""
+    args = f'{{"gate": "{gate}"}}'
+    held = [JobSpec(uuid=uuid4(), kind=HOLD, args=args) for _ in range(count)]
+    stage.submit(held)
+    wanted = {spec.uuid for spec in held}
+    stage.until(lambda: wanted <= stage.effects.began().keys(), "those that stay have begun")
 
 
 def once(jobs: int) -> dict[str, Any]:
