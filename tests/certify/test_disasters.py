@@ -26,6 +26,7 @@ from timeball.certify.disasters import (
     fitful,
     full,
     links,
+    stuck,
     unwoken,
 )
 from timeball.certify.disasters.long_kinds import ALIVE
@@ -39,7 +40,9 @@ from timeball.certify.stage import Stage, Terms
 from timeball.certify.standby import Standby
 from timeball.certify.volume import volume
 from timeball.errors import StoreUnavailable, UsageError
+from timeball.observe.transitions import Happening, Transition
 from timeball.store.postgres import PostgresStore
+from timeball.worker.pulse import Stuck
 
 LANE = "PERFORM pg_advisory_xact_lock('timeball.lane'::regclass::oid::integer, v_lane);"
 
@@ -239,6 +242,15 @@ def test_a_clock_counts_as_off_only_where_the_program_goes_by_it(
     clocks.set_off(3_600, str(tmp_path))
     assert clocks.noted_off(tmp_path, 3_600) == heeded
     assert clocks.noted_off(tmp_path, -3_600) == 0
+
+
+def test_what_is_told_of_a_worker_that_stands_still_is_read_as_it_was_written() -> None:
+    begun = Transition(Happening.WORKER_STALLED, worker=1, reason=Stuck.INTERPRETER, jobs=[17, 4])
+    over = Transition(Happening.WORKER_GOES_ON, worker=1, reason=Stuck.INTERPRETER, stalled_s=3.0)
+    told = stuck.told([f"child 7 exited\n{begun}\n", f"{over}\n{begun._replace(jobs=[5])}\n"])
+    assert told == ({Stuck.INTERPRETER: {4, 5, 17}}, {Stuck.INTERPRETER})
+    silent = Transition(Happening.WORKER_STALLED, reason=Stuck.EVENT_LOOP, jobs=[])
+    assert stuck.told([f"{silent}\n", "another log\n"]) == ({Stuck.EVENT_LOOP: set()}, set())
 
 
 def test_a_listener_that_was_ended_and_is_still_seen_does_not_listen_again() -> None:

@@ -133,6 +133,14 @@ class EventLoop(Generic[A]):
             if self.strands is not None and not self._closing:
                 self.strands.cancel(attempt)
 
+    def ask(self, back: Callable[[], None]) -> bool:
+        """Have the loop call back as soon as it turns; return False where there is none."""
+        with self._lock:
+            if self._loop is None or self._closing:
+                return False
+            self._loop.call_soon_threadsafe(back)
+            return True
+
     def close(self, timeout_s: float) -> None:
         """Cancel what is left and end the loop; a step that never returns is left behind."""
         with self._lock:

@@ -81,6 +81,10 @@ class Kernel(Generic[T]):
         """Cancel one asynchronous attempt that runs, or all; a thread cannot be stopped."""
         self._loop.cancel(attempt)
 
+    def ask_loop(self, back: Callable[[], None]) -> bool:
+        """Have the event loop call back as soon as it turns; return False where there is none."""
+        return self._loop.ask(back)
+
     def close(self) -> None:
         """End all threads, but for those whose attempt does not return."""
         self.slots.closed = True

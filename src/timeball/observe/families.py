@@ -130,6 +130,9 @@ TURNS_EXPIRED: Final = _counter(
     "turns_expired_total", "What became of the open turns of workers given up.", "outcome"
 )
 DEATHS: Final = _counter("child_deaths_total", "Worker processes that ended unasked.")
+STALLS: Final = _counter(
+    "worker_stalls_total", "Times that a job has kept its worker process from turning.", "stuck"
+)
 CRON_DECISIONS: Final = _counter(
     "cron_decisions_total",
     "Occurrences that were decided here, by schedule and decision.",
@@ -161,7 +164,7 @@ STORE_UP: Final = _gauge("store_up", "Whether the store answered when these numb
 FAMILIES: Final = (
     STARTS, FINISHED, RETRIES, SNOOZES, AWAITS, RELEASES, CRASHES, STALE, RUN, QUEUE_WAIT,
     LOCK_WAIT, CLAIM, CLAIM_BATCH, SETTLE, LEASES_EXPIRED, TURNS_EXPIRED, DEATHS, SLOTS,
-    CHILDREN, JOBS, OLDEST, CRON_DECISIONS, CRON_LAG, CLOCK_SKEW, STORE_UP,
+    CHILDREN, JOBS, OLDEST, STALLS, CRON_DECISIONS, CRON_LAG, CLOCK_SKEW, STORE_UP,
 )  # fmt: skip
 
 VIOLATIONS: Final = _counter(

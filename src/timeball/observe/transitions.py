@@ -1,6 +1,7 @@
 """One log line per transition of a job, as text for people or as JSON for machines.
 
 All go to the logger ``timeball.transition`` at level DEBUG; where that is off, nothing is made.
+What people are to see whatever they have chosen is a warning there.
 A line never holds arguments, results or what an exception said: only its type.
 """
 
@@ -36,6 +37,8 @@ class Happening(StrEnum):
     STALE_SETTLEMENT = "stale_settlement"  # how it ended was told too late, and changed nothing
     CANCEL_REQUESTED = "cancel_requested"
     WORKER_EXPIRED = "worker_expired"  # about no job: a worker was given up
+    WORKER_STALLED = "worker_stalled"  # a job keeps a worker from turning; a warning, as the next
+    WORKER_GOES_ON = "worker_goes_on"
 
 
 class Transition(NamedTuple):
@@ -78,6 +81,13 @@ class Transition(NamedTuple):
     turns: dict[str, int] | None = None
     """Of a worker that was given up: what became of its open turns, and of how many."""
 
+    jobs: list[int] | None = None
+    """Of a worker that stands still: what runs in it, the longest first."""
+
+    stalled_s: float | None = None
+    advice: str | None = None
+    """What to do, for people."""
+
     def fields(self) -> dict[str, Any]:
         """Return what is known, by name."""
         return {name: each for name, each in self._asdict().items() if each is not None}
@@ -117,6 +127,11 @@ def telling() -> bool:
 def tell(transition: Transition) -> None:
     """Write a line, if lines are wanted."""
     LOGGER.debug(transition)
+
+
+def warn(transition: Transition) -> None:
+    """Write a line that people are to see."""
+    LOGGER.warning(transition)
 
 
 def configure(form: LogFormat) -> None:

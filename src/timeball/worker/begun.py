@@ -18,9 +18,11 @@ _ROW: Final = 24
 """Bytes: the job's id, when its attempt began in microseconds of the store's clock, and the turn,
 64 bits each. A row whose turn is 0 is free."""
 
-_END, _HEARD, _EXCLUSIVE = -3, -2, -1
-"""Cells behind the rows: the latest instant at which the worker is known to have had a beat, in
-nanoseconds of the monotonic clock, and how many exclusive attempts run."""
+_BEHIND: Final = 2
+_END, _PULSE, _CONFIRMED, _HEARD, _EXCLUSIVE = -3 * _BEHIND, -4, -3, -2, -1
+"""Cells behind the rows, two rows of them: what the worker has counted to, and what its event loop
+has confirmed of that; the latest instant at which the worker is known to have had a beat, in
+nanoseconds of the monotonic clock; and how many exclusive attempts run."""
 
 
 def rows(slots: int) -> int:
@@ -42,13 +44,13 @@ class BegunTable:
         size = os.fstat(fd).st_size
         self._memory = mmap.mmap(fd, size)
         self._cells = memoryview(self._memory).cast("q")
-        self._free = list(range(size // _ROW - 1))
+        self._free = list(range(size // _ROW - _BEHIND))
         self._rows: dict[tuple[int, int], int] = {}
 
     @classmethod
     def create(cls, slots: int) -> Self:
         """Return an empty table for a worker with so many slots."""
-        return cls(memory_file("timeball-begun", (rows(slots) + 1) * _ROW))
+        return cls(memory_file("timeball-begun", (rows(slots) + _BEHIND) * _ROW))
 
     @classmethod
     def attach(cls, fd: int, starts: memoryview | None = None) -> Self:
@@ -102,6 +104,24 @@ class BegunTable:
     def hear(self, asked_ns: int) -> None:
         """Note a beat that was asked for at that instant and answered; by parent and child."""
         self._cells[_HEARD] = max(self._cells[_HEARD], asked_ns)
+
+    @property
+    def pulse(self) -> int:
+        """What the worker has counted to, as a sign that its interpreter turns; 0: it does not."""
+        return self._cells[_PULSE]
+
+    @pulse.setter
+    def pulse(self, count: int) -> None:
+        self._cells[_PULSE] = count
+
+    @property
+    def confirmed(self) -> int:
+        """The last of these counts that its event loop has confirmed."""
+        return self._cells[_CONFIRMED]
+
+    @confirmed.setter
+    def confirmed(self, count: int) -> None:
+        self._cells[_CONFIRMED] = count
 
     @property
     def exclusive(self) -> int:

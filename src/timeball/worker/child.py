@@ -40,6 +40,7 @@ from timeball.worker.begun import BegunTable
 from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import GRACE, Guard
 from timeball.worker.loop import Worker
+from timeball.worker.pulse import Pulse
 from timeball.worker.telling import Counts, Lines, Teller
 
 FAILURE_MAX: Final = 16_000
@@ -242,6 +243,8 @@ def work(brief: Brief, link: Link) -> None:
     worker.lend(transactions=store.transactions, guard=guard, **_means(brief, notebook))
     if any(kind.exclusive for kind in DEFAULT.values()):
         Thread(target=guard.run, args=(done,), daemon=True).start()
+    pulse = Pulse(begun, brief.worker.lease_s, worker.ask_loop)
+    Thread(target=pulse.run, args=(done,), daemon=True).start()
     link.govern(worker)
     listener = Thread(
         target=store.listen, args=(worker.wake, done, brief.worker.queues), daemon=True

@@ -93,6 +93,8 @@ class Worker:
         self._tellers: tuple[Teller, ...] = ()
         self._bell = Doorbell()
         self._kernel: Kernel[TurnAttempt] = Kernel(config.slots, self._bell.ring)
+        self.ask_loop = self._kernel.ask_loop
+        """See `Kernel.ask_loop`."""
         self._desk = PermitDesk(store, config.queues, self._bell.ring)
         self._pace = Pace(config.slots, config.prefetch_s, time.monotonic())
         self._stopping = _Stop.NO
@@ -307,8 +309,7 @@ class Worker:
             self._woken = True
             self._poll_at = now_s + self._config.poll_s
         self._woken = self._woken or self._desk.may_ask(now_s)
-        lacking = self._lacking()
-        if not lacking:
+        if not (lacking := self._lacking()):
             return None
         # Before the question, not after the answer: a wake-up in between counts again.
         self._woken = False
@@ -344,8 +345,7 @@ class Worker:
 
     def _rest(self, until_s: float) -> None:
         """Wait until there may be something to do, or until `until_s`."""
-        rest_s, stopping = self._rest_s(), self._stopping
-        until_s = min(until_s, time.monotonic() + rest_s)
+        until_s, stopping = min(until_s, self._rest_s() + time.monotonic()), self._stopping
         self._bell.wait(until_s - time.monotonic())
         while self._outages and stopping is self._stopping and time.monotonic() < until_s:
             self._bell.wait(until_s - time.monotonic())

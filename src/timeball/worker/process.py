@@ -22,6 +22,7 @@ from timeball.worker.begun import BegunTable
 from timeball.worker.child import EX_SCHEMA, Brief, Load, Said
 from timeball.worker.config import WorkerConfig
 from timeball.worker.exclusive import KILL_AT, overdue
+from timeball.worker.pulse import Stall, Watchdog
 
 _NOW = b"!"
 _START_S = 10.0
@@ -81,6 +82,7 @@ class ChildProcess:
         self.board = board
         self.slots = worker.slots
         self._lease_s = worker.lease_s
+        self._watchdog = Watchdog(worker.lease_s, now, lambda: self.frozen)
         self._reading = Lock()
         self._table: BegunTable | None = BegunTable.create(worker.slots)
         self._line, theirs = socket.socketpair()
@@ -139,6 +141,17 @@ class ChildProcess:
         """Return how many attempts run in it now; for any thread."""
         with self._reading:
             return 0 if self._table is None else len(self._table.begun())
+
+    def stalls(self, now: float) -> list[Stall]:
+        """Return what in it has stood still for too long by now, and what turns again."""
+        table = self._table
+        return [] if table is None else self._watchdog.look(table.pulse, table.confirmed, now)
+
+    @property
+    def jobs(self) -> list[int]:
+        """Return the jobs whose attempts have begun and not been settled, in that order."""
+        began = {} if self._table is None else self._table.began()
+        return [job_id for job_id, _ in sorted(began, key=lambda turn: began[turn])]
 
     def answered(self, alive: set[int], asked_ns: int) -> None:
         """Note a beat of its workers that was asked for at that instant; for any thread."""

@@ -230,6 +230,7 @@ class Supervisor:
             for child in self._living():
                 child.protect()
             self._bury(now)
+            self._telemetry.watch(self._living(), now)
             self._fill(now)
             self._listen()
         clean = self._deaths.wait(FAREWELL_S) and not self._living()
@@ -243,10 +244,8 @@ class Supervisor:
         return Crew.of(self._living(), self._seen_at, stopping=self._asked > Step.RUN)
 
     def _beat(self) -> Beat:
-        lease_s, answered = self._config.worker.lease_s, self._answered
-        return Beat(
-            *(self._beat_store, self._workers, self._lost.put), lease_s=lease_s, answered=answered
-        )
+        means = (self._beat_store, self._workers, self._lost.put)
+        return Beat(*means, lease_s=self._config.worker.lease_s, answered=self._answered)
 
     def _answered(self, alive: set[int], asked_ns: int) -> None:
         for child in self._living():

@@ -8,7 +8,7 @@ thread of its own, and left out where the answer takes too long.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from threading import Lock, Thread
@@ -23,17 +23,23 @@ from timeball.observe.board import Board, Key
 from timeball.observe.endpoint import Answer, Endpoint
 from timeball.observe.exposition import CONTENT_TYPE, exposition
 from timeball.observe.totals import Totals, include
-from timeball.observe.transitions import Happening, Transition, tell
+from timeball.observe.transitions import Happening, Transition, tell, warn
 from timeball.store.postgres.connections import Connections
 from timeball.store.postgres.depths import cron_lag_s, depths
 from timeball.worker.begun import rows
 from timeball.worker.process import ChildProcess
+from timeball.worker.pulse import Stall, Stuck
 
 LOOP_MAX_S: Final = 10.0
 """A supervisor whose loop has not come round for so long is not alive."""
 
 _STORE_S: Final = 2.0
 _FRESH_S: Final = 1.0
+_JOBS_MAX: Final = 10
+_ADVICE: Final = {
+    Stuck.INTERPRETER: 'a job keeps the interpreter\'s lock: give its kind runner="process"',
+    Stuck.EVENT_LOOP: "a coroutine blocks: have it await, or make its function a plain def",
+}
 _AWAY: Final[dict[Key, list[int]]] = {(families.STORE_UP.name, ()): [0]}
 
 
@@ -134,6 +140,30 @@ class Telemetry:
         for outcome, turns in expired._asdict().items():
             self._own.add(families.TURNS_EXPIRED, outcome, by=turns)
 
+    def watch(self, living: Iterable[ChildProcess], now: float) -> None:
+        """Note which children stand still because of their jobs, and which do so no more.
+
+        Args:
+            living: The children.
+            now: This process's stopwatch.
+        """
+        for child in living:
+            for stall in child.stalls(now):
+                self._stalled(child, stall)
+
+    def _stalled(self, child: ChildProcess, stall: Stall) -> None:
+        line = Transition(
+            Happening.WORKER_GOES_ON if stall.over else Happening.WORKER_STALLED,
+            worker=max(child.workers, default=None),
+            reason=stall.stuck,
+            stalled_s=round(stall.for_s, 2),
+        )
+        if not stall.over:
+            line = line._replace(jobs=child.jobs[:_JOBS_MAX], advice=_ADVICE[stall.stuck])
+            if self._own is not None:
+                self._own.add(families.STALLS, stall.stuck)
+        warn(line)
+
     def decided(self, schedule: str, decision: Decision, count: int) -> None:
         """Note that so many occurrences of a schedule were fired, or skipped, here."""
         if self._own is not None:
@@ -160,6 +190,8 @@ class Telemetry:
     def _count_from_zero(self, board: Board) -> None:
         """Make the series that are there before anything has happened, so that rates are right."""
         board.at(families.DEATHS)
+        for stuck in Stuck:
+            board.at(families.STALLS, stuck)
         for cause in ("died", "silent"):
             board.at(families.LEASES_EXPIRED, cause)
         for outcome in Expired._fields:

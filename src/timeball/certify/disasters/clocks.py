@@ -23,6 +23,7 @@ from timeball.core.rate import Rate
 from timeball.core.records import JobSpec
 from timeball.core.standing import standing
 from timeball.core.states import State
+from timeball.observe.transitions import Happening
 from timeball.store.base import JobFilter
 from timeball.store.limiting import Ask
 from timeball.worker.ticker import Ticker
@@ -101,7 +102,11 @@ class Clocks:
         fleet.thaw()
         (self.stage.folder / "wakes up").touch()
         self._succeeds(job)
-        return {"exit": fleet.stop(), "attempts": self.stage.store.get(job).attempts}
+        return {
+            "exit": fleet.stop(),
+            "attempts": self.stage.store.get(job).attempts,
+            "told as stalls": fleet.log.read_text("utf-8").count(Happening.WORKER_STALLED),
+        }
 
     def of_a_worker(self, seconds: int) -> dict[str, Any]:
         """Have a worker's wall clock be off while it runs what is due, and what is not yet.
@@ -193,7 +198,7 @@ _WORKER: Final = {
 }
 _BEFORE, _AFTER = str(State.SCHEDULED), str(State.SUCCEEDED)
 EXPECTED: Final[Mapping[str, Any]] = {
-    "suspended for three leases": {"exit": 0, "attempts": 1},
+    "suspended for three leases": {"exit": 0, "attempts": 1, "told as stalls": 0},
     "a worker's clock an hour on": _WORKER,
     "a worker's clock an hour back": _WORKER,
     "the database's clock": {
