@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Any, Final
 
+from timeball.core.queues import Queue
 from timeball.errors import StoreUnavailable
 from timeball.store.postgres.answers import Bounded
 from timeball.store.postgres.connections import SCHEMA_DEFAULT, Connections
+from timeball.store.postgres.sharing import Shared
 from timeball.store.postgres.store import PostgresStore
 
 READERS_MAX: Final = 2
@@ -62,3 +64,8 @@ class ReadingStore(PostgresStore):
         super().__init__(dsn, schema=schema)
         self.connections = ReadingConnections(dsn, schema=schema)
         self._run = self.connections.run
+        self._queues = Shared(super().queues)
+
+    def queues(self) -> list[Queue]:
+        """See `Queueing.queues`. Pages that are asked for together count once."""
+        return self._queues().copy()

@@ -100,6 +100,7 @@ READS: Final = (
         "lease_turns",
         "limit_of",
         "line_of",
+        "newest_leases",
     ),
     *(
         "next_opening",
