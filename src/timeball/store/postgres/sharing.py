@@ -36,6 +36,7 @@ class Shared(Generic[_Answer]):
                     self._next = None
                 try:
                     mine.set_result(self._ask())
-                except BaseException as error:  # noqa: BLE001 - raised by result() below, in each thread
-                    mine.set_exception(error)
+                except BaseException as error:
+                    mine.set_exception(error)  # for all who share it
+                    raise
         return mine.result()
