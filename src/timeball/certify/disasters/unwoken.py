@@ -19,14 +19,17 @@ from timeball.core.states import State
 
 _JOBS: Final = 40
 _HELD: Final = 2
+_SLOTS: Final = 4
+"""More than are held, who may all be with one worker: what that claims must begin all the same."""
 _LOOKS: Final = 20
 """So often it may be looked whether a busy machine picks up in time; as many jobs there are."""
 _GATE: Final = "go"
 _WORKERS: Final = 2
 _LEASE_S: Final = 15.0
 """Longer than a busy machine may stand still: nobody is to be given up here."""
-_POLL_S: Final = 1.0
-"""The product's own."""
+_FIRST: Final = 2
+"""Looks that do not count: a worker may have been woken just before."""
+_POLL_S: Final = 0.5
 _SWALLOWED: Final = "listeners made again that nothing came through to"
 _ENDED: Final = "listeners made again"
 
@@ -35,7 +38,7 @@ def run(stage: Stage) -> Outcome:
     """In the middle of jobs swallow what listeners are sent, and then end all sessions."""
     link = stage.lend(linked(stage.dsn)) if stage.terms.own_server else None
     boots = [listening_at(link.dsn)] if link else []
-    stage.workers(_WORKERS, slots=2, lease_s=_LEASE_S, poll_s=_POLL_S, boots=boots)
+    stage.workers(_WORKERS, slots=_SLOTS, lease_s=_LEASE_S, poll_s=_POLL_S, boots=boots)
     add(stage, _JOBS)
     hold(stage, _HELD, _GATE)
     half = _swallowed(stage, link)
@@ -64,13 +67,13 @@ def _swallowed(stage: Stage, link: Link | None) -> Outcome:
     listening = _listening(stage)
     link.turn(Way.SWALLOW)
     waits_s: list[float] = []
-    while len(waits_s) < _LOOKS and min(waits_s, default=_POLL_S + 1) > _POLL_S:
+    while len(waits_s) < _LOOKS and not _in_time(waits_s):
         waits_s.append(_picked_up_s(stage))
     add(stage, _LOOKS - len(waits_s))
     stage.until(lambda: link.swallowed, "listeners are sent something")
     link.turn(Way.PASS)  # until here nobody could listen again
     made = listening_anew(stage, listening)
-    in_time = Check("picked up by polling", min(waits_s) <= _POLL_S, f"after {waits_s} s")
+    in_time = Check("picked up by polling", _in_time(waits_s), f"after {waits_s} s")
     return Outcome(
         expected={_SWALLOWED: _WORKERS},
         observed={_SWALLOWED: made},
@@ -78,6 +81,10 @@ def _swallowed(stage: Stage, link: Link | None) -> Outcome:
         checks=(in_time,),
         measured={"picked_up_s": waits_s, "poll_s": _POLL_S},
     )
+
+
+def _in_time(waits_s: list[float]) -> bool:
+    return any(wait_s <= _POLL_S for wait_s in waits_s[_FIRST:])
 
 
 def _picked_up_s(stage: Stage) -> float:
