@@ -142,14 +142,23 @@ def rest_share(host: str, dsn: str) -> float:
 
 
 def cpu_s(dsn: str) -> float:
-    """Return the seconds of CPU that this process and its database's sessions have had."""
+    """Return the seconds of CPU that this process and its database's sessions have had.
+
+    Those of sessions that have ended are in the account of their parent.
+    """
     with psycopg.connect(dsn) as connection:
         pids = connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         found = time.process_time()
-        for (pid,) in pids.fetchall():
-            ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-            found += sum(map(int, ticks)) / TICKS_S
-    return found
+        facts = [ticks(pid) for (pid,) in pids.fetchall()]
+        living = sum(user + system for _, user, system, *_ in facts)
+        _, _, _, *ended = ticks(facts[0][0])
+    return found + (living + sum(ended)) / TICKS_S
+
+
+def ticks(pid: int) -> list[int]:
+    """Return a process's parent, and user and system ticks: its own, and its ended children's."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [int(stat[1]), *map(int, stat[11:15])]
 
 
 def main() -> int:

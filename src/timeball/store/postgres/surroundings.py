@@ -12,7 +12,7 @@ from timeball.store.postgres.connections import Run
 NODES_MAX: Final = 200
 """Jobs that are told."""
 
-FOUND_MAX: Final = 500
+FOUND_MAX: Final = 250
 """Jobs that are counted."""
 
 _WINDOW: Final = 1_000
