@@ -130,6 +130,7 @@ def test_parents_that_make_no_sense_are_not_added(client: Client, admin: Browser
     path = f"/jobs/{child.uuid}/parents"
     for status, fields in (
         (400, {"parents": ""}),
+        (400, {"parents": f"{first.id} " * 101}),  # to leave one out is to start too early
         (404, {"parents": "999999"}),
         (404, {"parents": "nobody"}),
         (400, {"parents": str(first.id), "rule": "sometimes"}),

@@ -93,6 +93,7 @@ def test_a_form_says_when_and_after_what_by_the_clocks_of_the_zone_that_is_chose
         ({"kind": "k", "uuid": "1"}, "uuid"),
         ({"kind": "k", "after": "99999"}, "99999"),
         ({"kind": "k", "after": "nobody"}, "nobody"),
+        ({"kind": "k", "after": "1 " * 101}, "after: write at most 100 jobs here"),
         ({"kind": "k", "queue": "a\nb"}, "queue"),
     ],
 )

@@ -7,11 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from timeball.core.cron.written import instant_of
+from timeball.core.dependencies import Rule
 from timeball.errors import UsageError
 from timeball.web.problems import Problem
 from timeball.web.routes import strict_json
 
+RULES: Final = tuple(rule for rule in Rule if rule is not Rule.MEMBER)
+"""Of edges, as people choose them."""
+
 _DIGITS_MAX: Final = 7
+_PARENTS_MAX: Final = 100
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
 
@@ -42,9 +47,20 @@ class Form:
             raise Problem(400, f"{name}: write a number of at most {_DIGITS_MAX} digits")
         return int(text)
 
-    def words(self, name: str) -> list[str]:
-        """Return the words of a text with commas or space between them."""
-        return [word for word in _BETWEEN.split(self.text(name) or "") if word]
+    def parents(self, name: str) -> list[str]:
+        """Return the numbers and ids of jobs, with commas or space between them.
+
+        Raises:
+            Problem: They are more than a form takes; to leave some out would be to start too early.
+        """
+        found = [word for word in _BETWEEN.split(self.text(name) or "") if word]
+        if len(found) > _PARENTS_MAX:
+            raise Problem(
+                400,
+                f"{name}: write at most {_PARENTS_MAX} jobs here; the API takes a thousand, and "
+                "`timeball jobs add-parents` more in several calls",
+            )
+        return found
 
     def lines(self, name: str) -> list[str] | None:
         """Return the lines of a text that hold something."""

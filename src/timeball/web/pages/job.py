@@ -15,7 +15,7 @@ from timeball.web import life
 from timeball.web.api.jobs import Which, add_parents, cancel, delete, move, revive, snooze
 from timeball.web.charts import bar
 from timeball.web.desk import desk_of, sees_payload
-from timeball.web.forms import Form
+from timeball.web.forms import RULES, Form
 from timeball.web.problems import Problem
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
@@ -23,8 +23,6 @@ from timeball.web.shell import back, changing, rendered
 from timeball.web.zones import choice_of
 
 routes = Routes()
-_PARENTS_MAX: Final = 100
-_RULES: Final = tuple(rule for rule in Rule if rule is not Rule.MEMBER)
 _PARTS: Final = (
     ("held", "held back", "scheduled, waiting for others, or backing off"),
     ("pending", "pending", "from when it might start until a worker took it"),
@@ -64,7 +62,7 @@ def show_one_job(request: Request, job: Which) -> Response:
         bar=bar(shares, label="Where the time went; the numbers below say the same"),
         verdict=life.verdict(found, turns),
         parents=desk.look.store.parents(found.id),
-        rules=_RULES,
+        rules=RULES,
         lines=desk.look.logs(found.uuid) if payload else [],
     )
 
@@ -82,7 +80,7 @@ def _snooze(request: Request, fields: dict[str, list[str]]) -> str:
 def _add_parents(request: Request, fields: dict[str, list[str]]) -> str:
     desk, form = desk_of(request), Form(fields)
     rule = form.text("rule") or Rule.ALL_SUCCESS
-    parents = [(desk.find(word).uuid, rule) for word in form.words("parents")[:_PARENTS_MAX]]
+    parents = [(desk.find(word).uuid, rule) for word in form.parents("parents")]
     if not parents:
         raise Problem(400, "parents: write the number or the id of a job, or several")
     return add_parents(request, _of(request), parents)

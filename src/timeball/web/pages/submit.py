@@ -10,12 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from timeball.core.dependencies import Rule, RuledOut
+from timeball.core.dependencies import RuledOut
 from timeball.errors import TimeballError
 from timeball.web.api.jobs import submit
 from timeball.web.api.models import JobIn, ParentIn
 from timeball.web.desk import desk_of
-from timeball.web.forms import Form
+from timeball.web.forms import RULES, Form
 from timeball.web.problems import Problem, problem_of, said_of_fields
 from timeball.web.routes import Routes
 from timeball.web.scopes import Scope
@@ -24,8 +24,6 @@ from timeball.web.zones import choice_of
 
 routes = Routes()
 _KINDS_MAX: Final = 200
-_PARENTS_MAX: Final = 100
-RULES: Final = tuple(rule for rule in Rule if rule is not Rule.MEMBER)
 
 
 @routes.get("/submit", Scope.SUBMIT)
@@ -58,7 +56,7 @@ def _job_of(request: Request, form: Form) -> JobIn:
     tz = choice_of(request).zone.name
     after = [
         ParentIn(job=_parent(request, word), rule=form.text("rule"))
-        for word in form.words("after")[:_PARENTS_MAX]
+        for word in form.parents("after")
     ]
     given: dict[str, Any] = {
         **{name: form.text(name) for name in ("kind", "uuid", "queue", "key", "unique")},
