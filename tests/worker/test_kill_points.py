@@ -23,6 +23,7 @@ from timeball.client.specs import agenda_of, schedule_spec
 from timeball.core.standing import standing
 from timeball.core.states import TERMINAL, Ending
 from timeball.store.postgres import PostgresStore
+from timeball.store.postgres.listen import DIRECT
 
 ANOTHER_SERVER = "UPDATE timeball.home SET system = system + 1"
 BROKEN_ZONE = "UPDATE timeball.schedule SET tz = 'No/Where' WHERE name = 'broken'"
@@ -227,7 +228,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage(dsn: str, tmp_path: Path) -> Iterator[Stage]:
+def stage(
+    dsn: str, direct: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    if dsn != direct:  # through a proxy of transactions nobody listens
+        monkeypatch.setenv(DIRECT, direct)
     stage = Stage(dsn, tmp_path)
     yield stage
     stage.end()

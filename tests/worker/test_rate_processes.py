@@ -35,7 +35,8 @@ from timeball.store.postgres import PostgresStore
 
 LINES = SimpleQueue()
 for _ in range({lines}):
-    LINES.put(psycopg.connect({dsn!r}, autocommit=True))
+    # A proxy of transactions knows no statement that is prepared in another session.
+    LINES.put(psycopg.connect({dsn!r}, autocommit=True, prepare_threshold=None))
 
 @job(name="stamp")
 def stamp(n):
